@@ -36,8 +36,9 @@ def test_an_index_written_anew_is_the_same(golden: GoldenTables, name: str) -> N
         assert isinstance(status, dict)
         files.append(
             IndexedFile(
-                str(record["partitionPath"]), key.decode().rpartition(";fileid=")[2], str(record["bootstrapPartitionPath"]),
-                status["path"]["uri"], status["length"], status["modificationTime"],
+                str(record["partitionPath"]), key.decode().rpartition(";fileid=")[2],
+                str(record["bootstrapPartitionPath"]), status["path"]["uri"], status["length"],
+                status["modificationTime"],
             )
         )  # fmt: skip
     for path, encode in ((PARTITIONS_FILE, encode_partitions_file), (FILE_IDS_FILE, encode_file_ids_file)):

@@ -428,3 +428,15 @@ def test_what_the_jvm_is_answered_is_kept_until_it_has_it(spark: Any) -> None:
         found = weakref.ref(call())
         gc.collect()
         assert found() is not None
+
+
+@pytest.mark.parametrize("kind", ["copy on write", "few rows in logs", "logs larger than base files"])
+def test_nan_is_found_by_filters(registered: Any, tmp_path: Path, kind: str) -> None:
+    """Parquet's bounds pass over NaN, and Spark skips what is out of bounds."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering="ts", **KINDS[kind])
+    nan, one = float("nan"), 1.0
+    table.bulk_insert(pa.table({"id": ["a", "b", "c"], "ts": [1] * 3, "x": [nan, one, nan]}))
+    table.upsert(pa.table({"id": ["b", "c", "d"], "ts": [2] * 3, "x": [nan, one, one]}))
+
+    found = table.scan().to_spark(registered).where("x > 2 OR x = double('NaN')").collect()
+    assert {row.id for row in found} == {"a", "b"}

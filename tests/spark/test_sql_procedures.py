@@ -49,6 +49,8 @@ def test_commits_are_shown(filled: Sql) -> None:
         "deltacommit", 1, 2,
     ]  # fmt: skip
     assert len(asked(filled, "CALL show_commits('t', 1)")) == 1
+    with pytest.raises(Invalid, match="limit => 'x': expected a number"):
+        filled("CALL show_commits('t', limit => 'x')")
     path = filled.table("t").path
     assert len(asked(filled, f"call system.show_commits(path => '{path}', limit => 5);")) == 2
     assert len(asked(filled, f"CALL show_commits_metadata(table => '{filled.database}.t')")) == 3
@@ -165,6 +167,8 @@ def test_table_functions_go_by_name_and_path_and_stand_anywhere(filled: Sql) -> 
     changed = f"SELECT id FROM hudi_table_changes('{path}', 'latest_state', '{first.completed}') ORDER BY id"
     assert sql(changed) == [(1,), (2,)]
     assert sql("SELECT count(*) FROM t JOIN hudi_table_changes('t', 'latest_state', 'earliest') c USING (id)") == [(3,)]
+    made = asked(sql, f"SELECT * FROM hudi_table_changes('t', 'cdc', '{first.completed}') ORDER BY after")
+    assert (list(made[0]), [row["op"] for row in made]) == (["op", "ts_ms", "before", "after"], ["u", "u"])
     sql("CREATE VIEW changes AS SELECT * FROM hudi_table_changes('t', 'latest_state', 'earliest') WHERE dt = 'x'")
     assert sql("SELECT count(*) FROM changes") == [(2,)]
     timeline = asked(sql, "SELECT * FROM hudi_query_timeline('t', 'true') ORDER BY Timestamp")

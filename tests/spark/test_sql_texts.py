@@ -88,6 +88,21 @@ def test_a_query_of_a_path_is_not_written_to(mor: Sql) -> None:
     assert not Path("/pyhudi-scan").exists()
 
 
+def test_spark_writes_no_files_of_its_own_into_the_folder_of_a_table(mor: Sql) -> None:
+    """INSERT OVERWRITE DIRECTORY deleted the table, with its history."""
+    sql, path = mor, mor.table("t").path
+    for text in (
+        f"INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1",
+        f"INSERT OVERWRITE LOCAL DIRECTORY 'file:{path}/dt=x' STORED AS PARQUET SELECT 1",
+        f"CREATE TABLE plain (a INT) USING parquet LOCATION '{path}/dt=x'",
+    ):
+        with pytest.raises(Unsupported, match=r"the Hudi table .*/t lies there"):
+            sql(text)
+    sql(f"INSERT OVERWRITE DIRECTORY '{sql.root}/other' USING parquet SELECT 1")
+
+    assert sql.rows("t") == [A, B, C]
+
+
 def test_scripts_delete_no_files(mor: Sql) -> None:
     with pytest.raises(Unsupported, match="TRUNCATE TABLE t in a script"):
         mor("BEGIN TRUNCATE TABLE t; END")

@@ -18,6 +18,7 @@ from pyhudi.options.resolve import merge_options
 from pyhudi.predicate import parse_predicate
 from pyhudi.services.compaction.many_logs import tell_of_logs
 from pyhudi.table.changes.incremental import OnCleaned, commit_range, plan_incremental
+from pyhudi.table.read.narrowing import Narrowing
 from pyhudi.table.read.plan import plan_snapshot, select_columns
 from pyhudi.table.view.cleaned import refuse_cleaned
 from pyhudi.txn.action.session import TableAccess
@@ -71,8 +72,13 @@ def scan(
         skipping=skipping,
     )
 
+    narrowing = None
+    if as_of is None and snapshot.as_written.is_today and snapshot.config.has_ready_indexes:
+        opened = partial(data_skipping, handle.access, snapshot, handle.options, handle.executor)
+        narrowing = Narrowing(snapshot, shown, query == "snapshot", opened)
+
     tell_of_logs(handle.access.location.uri, plan.files)
-    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access))
+    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access, narrowing))
 
 
 def incremental(
@@ -102,7 +108,7 @@ def incremental(
         shown=shown,
         on_cleaned=on_cleaned,
     )
-    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access))
+    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access, None))
 
 
 def lookup(handle: TableHandle, keys: Any) -> pa.Table:
@@ -112,5 +118,5 @@ def lookup(handle: TableHandle, keys: Any) -> pa.Table:
     return look_up(snapshot, sought_keys(snapshot, keys), given, handle.executor)
 
 
-def _to_spark(access: TableAccess, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
-    return frames.spark_engine().plan_to_dataframe(spark, access.location, plan)
+def _to_spark(access: TableAccess, narrowing: Narrowing | None, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
+    return frames.spark_engine().plan_to_dataframe(spark, access.location, plan, narrowing)

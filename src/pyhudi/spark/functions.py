@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import SCAN
 from pyhudi.engine.spark.sql.table_functions import register_table_function
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.inspect.instants import read_instants
 from pyhudi.inspect.slices import read_slices
 from pyhudi.spark.session import SqlSession
@@ -79,11 +79,7 @@ def _hudi_table_changes(
     if kind == "latest_state":
         return found.incremental(begin, until).to_spark(session.spark)
     if kind == "cdc":
-        changes = getattr(found, "cdc", None)
-        if changes is None:
-            raise Unsupported(f"{what}(…, 'cdc', …): this release reads no change data; use 'latest_state'")
-        answer: DataFrame = changes(begin, until).to_spark(session.spark)
-        return answer
+        return found.cdc(begin, until).as_json().to_spark(session.spark)
     raise Invalid(f"{what}: expected 'latest_state' or 'cdc', found '{query_type}'")
 
 

@@ -9,10 +9,11 @@ from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
+from pyhudi.engine.spark.sql.partition_values import in_type_of
 from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
-from pyhudi.spark.partitions import matching_partitions, typed_value
+from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Insert, read_insert
@@ -153,16 +154,17 @@ def _with_static_partition(
     session: SqlSession, statement: Insert, rows: DataFrame, table: HudiTable, columns: Sequence[StructField]
 ) -> DataFrame:
     """The rows with the values of `PARTITION (column = value)` as columns at the end."""
-    types = {field.name.lower(): field.dataType for field in columns}
+    known = {field.name.lower() for field in columns}
     own = {name.lower() for name in table.partition_by}
     for one in statement.partition:
-        if one.column.lower() not in own & set(types):
+        if one.column.lower() not in own & known:
             raise Invalid(
                 f"INSERT … PARTITION: '{one.column}' is no partition column of table '{table.name}', which has "
                 f"{', '.join(table.partition_by) or 'none'}"
             )
+    stored = {field.name.lower(): field for field in table.schema()}
     fixed = {
-        one.column: typed_value(session, one, types[one.column.lower()])
+        one.column: in_type_of(stored[one.column.lower()], one.value, session.spark_sql)
         for one in statement.partition
         if one.value is not None
     }

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from pyhudi.api.partitions import has_times_in_paths, partition_texts, text_in_path
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.sql.partition_values import value_in
 from pyhudi.errors import Invalid
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import PartitionValue
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType
-
-
-def typed_value(session: SqlSession, one: PartitionValue, kind: DataType) -> str:
-    """The value of `PARTITION (column = value)` as SQL text in the column's type, where it is a text. As Spark does it.
-
-    Raises: Invalid for a text that is none of the type.
-    """
-    assert one.value is not None
-    said = session.spark_sql(f"SELECT {one.value}").schema[0].dataType
-    if said.typeName() != "string" or kind.typeName() == "string":
-        return one.value
-    if session.value(f"try_cast({one.value} AS {kind.simpleString()}) IS NULL AND {one.value} IS NOT NULL"):
-        raise Invalid(f"PARTITION ({one.column} = {one.value}): expected {kind.simpleString()}, found no such value")
-    return f"CAST({one.value} AS {kind.simpleString()})"
 
 
 def matching_partitions(
@@ -60,13 +40,8 @@ def matching_partitions(
 
 def _text_in_path(session: SqlSession, table: HudiTable, name: str, one: PartitionValue) -> str | None:
     """The text that paths have for the value that a statement says."""
+    assert one.value is not None
     schema = table.schema()
     if name not in schema.names or has_times_in_paths(table, name):
         return str(session.value(f"CAST({one.value} AS STRING)"))
-    stored = schema.field(name)
-    kind = spark_schema(pa.schema([stored]))[0].dataType
-    text = f"CAST({typed_value(session, one, kind)} AS {kind.simpleString()})"
-    if kind.typeName() != "timestamp":
-        return text_in_path(table, name, pa.scalar(session.value(text), stored.type))
-    micros = session.value(f"unix_micros({text})")  # as a Python value it would be in the zone of this process
-    return text_in_path(table, name, pa.scalar(micros, pa.timestamp("us", "UTC")).cast(stored.type))
+    return text_in_path(table, name, value_in(schema.field(name), one.value, session.spark_sql))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, find_table_above
 from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
@@ -16,6 +17,7 @@ from pyhudi.sql.definitions import is_of_hudi, like_of
 from pyhudi.sql.heads import Head, Statement, find_head
 from pyhudi.sql.parameters import with_identifiers, with_literals
 from pyhudi.sql.relations import is_path
+from pyhudi.sql.words import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +74,13 @@ def run_sql(
 def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
     """The answer of a statement about a Hudi table, or None for any other."""
     if head.statement in (Statement.CREATE_TABLE, Statement.REPLACE_TABLE):
-        return definitions.create_table(session, head) if _makes_hudi_table(session, head) else None
+        if _makes_hudi_table(session, head):
+            return definitions.create_table(session, head)
+        _refuse_folder(session, head, "LOCATION")
+        return None
+    if head.statement is Statement.WRITE_FOLDER:
+        _refuse_folder(session, head, "DIRECTORY")
+        return None
     if head.statement is Statement.CALL:
         return call_procedure(session, head) if _is_of_hudi(head) else None
     if head.statement is Statement.EXECUTE:
@@ -126,6 +134,23 @@ def _refuse_truncation(session: SqlSession, head: Head) -> None:
             raise Unsupported(
                 f"TRUNCATE TABLE {'.'.join(name)} in a script: Spark runs scripts by itself, and would delete the "
                 "files of a Hudi table with its history; run the statement alone"
+            )
+
+
+def _refuse_folder(session: SqlSession, head: Head, keyword: str) -> None:
+    """Raises: Unsupported for a statement by which Spark would write its own files into a Hudi table's folder.
+
+    `keyword`: what stands in front of the folder.
+    """
+    words = head.cursor.words
+    for word, following in pairwise(words):
+        if word.upper != keyword or following.kind is not Kind.STRING:
+            continue
+        table = find_table_above(session.spark, following.text)
+        if table is not None:
+            raise Unsupported(
+                f"{keyword} '{following.text}': the Hudi table {table} lies there, and Spark would put its own files "
+                "among the table's, or in their place; choose another folder, or INSERT into the table by its name"
             )
 
 

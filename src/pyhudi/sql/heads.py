@@ -15,6 +15,7 @@ class Statement(Enum):
     CREATE_TABLE = auto()
     REPLACE_TABLE = auto()
     INSERT = auto()
+    WRITE_FOLDER = auto()
     UPDATE = auto()
     DELETE = auto()
     MERGE = auto()
@@ -41,8 +42,8 @@ class Statement(Enum):
 class Head:
     """The beginning of a statement. `cursor` stands behind the table's name. `ctes`: `WITH …` in front of it.
 
-    `target`: the table's name, or that of the procedure; empty where the cursor stands before a text to execute, or in
-    a script. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
+    `target`: the table's name, or that of the procedure; empty where the cursor stands before a text to execute, in a
+    script, or before a folder. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
     """
 
     statement: Statement
@@ -93,8 +94,10 @@ def _head(cursor: Cursor, ctes: str) -> Head | None:
 
 def _insert(cursor: Cursor, ctes: str) -> Head | None:
     word = cursor.take_one("INTO", "OVERWRITE")
-    if word is None or cursor.sees("LOCAL") or cursor.sees("DIRECTORY"):
+    if word is None:
         return None
+    if cursor.sees("DIRECTORY") or cursor.sees("LOCAL", "DIRECTORY"):
+        return Head(Statement.WRITE_FOLDER, (), cursor, ctes)
     _take_table(cursor)
     return Head(Statement.INSERT, cursor.name(), cursor, ctes, overwrites=word == "OVERWRITE")
 

@@ -18,6 +18,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.avro.encode import EncodedRows, row_encoder
 from pyhudi.format.avro.types import arrow_field, parse_schema
 from pyhudi.format.hfile.writer import encode_hfile_table
+from pyhudi.format.leaf_bounds import leaves_with_bounds
 from pyhudi.format.log.block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from pyhudi.format.log.delete import encode_delete_content
 from pyhudi.format.log.headers import check_positions, data_header
@@ -84,6 +85,7 @@ def encode_parquet_block(
         schema,
         compression=compression,
         use_dictionary=True if dictionary is None else list(dictionary),
+        write_statistics=leaves_with_bounds(table, is_whole=True),  # Spark scans blocks, too
         store_schema=False,
         version="2.6",
     ) as writer:

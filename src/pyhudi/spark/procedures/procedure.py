@@ -62,12 +62,23 @@ class Invocation:
 
     def limited(self, rows: Iterable[Row]) -> list[Row]:
         """At most as many rows as `limit` says, read no further than that."""
-        limit = self.values.get("limit")
+        limit = self._limit
         found: list[Row] = []
         for row in rows:
-            if limit is not None and len(found) >= int(limit):
+            if limit is not None and len(found) >= limit:
                 break
             found.append(row)
+        return found
+
+    @property
+    def _limit(self) -> int | None:
+        said = self.values.get("limit")
+        try:
+            found = None if said is None else int(said)
+        except ValueError:
+            found = -1
+        if found is not None and found < 0:
+            raise Invalid(f"CALL {self.procedure}: limit => '{said}': expected a number of rows, 0 or more")
         return found
 
     def options(self, **stated: object) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
+from pyhudi.format.leaf_bounds import leaves, leaves_with_bounds
 from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
@@ -109,7 +110,7 @@ class BaseFileWriter:
         self.rows += len(batch)
 
         if self._pending_bytes >= self._settings.row_group_size_bytes or self._pending_rows >= ROW_GROUP_ROWS_MAX:
-            self._flush()
+            self._flush(is_last=False)
 
     @property
     def size_bytes(self) -> int:
@@ -123,7 +124,7 @@ class BaseFileWriter:
         low, high = self._range if self._range is not None else (seen["min"], seen["max"])
         self._range = min(low, seen["min"]), max(high, seen["max"])
 
-    def _flush(self) -> None:
+    def _flush(self, *, is_last: bool) -> None:
         if self._pending:
             given = pa.Table.from_batches(self._pending, self.given)
             codes = pa.array(np.zeros(len(given), dtype=np.int32))
@@ -139,11 +140,15 @@ class BaseFileWriter:
                     for field, column in zip(self._schema, columns, strict=True)
                 ]
             rows = pa.Table.from_arrays(columns, schema=self._schema)
-            self._opened(rows).write(rows, ROW_GROUP_ROWS_MAX)
+            self._opened(rows, is_whole=is_last).write(rows, ROW_GROUP_ROWS_MAX)
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
 
-    def _opened(self, rows: pa.Table) -> FileSink:
-        """The writer of the file's format. The first rows decide which columns of a Parquet file get dictionaries."""
+    def _opened(self, rows: pa.Table, *, is_whole: bool) -> FileSink:
+        """The writer of the file's format. The first rows decide which columns of a Parquet file get dictionaries, and
+        bounds.
+
+        `is_whole`: they are all rows of the file.
+        """
         settings = self._settings
         if self._writer is None and settings.extension == ".orc":
             self._writer = OrcSink(
@@ -154,7 +159,7 @@ class BaseFileWriter:
             assert settings.extension == ".parquet", "a table of another format is refused"
             self._writer = ParquetSink(
                 self._sink, self._schema, compression=settings.compression, dictionary=dictionary_columns(rows),
-                page_size_bytes=settings.page_size_bytes,
+                bounds=leaves_with_bounds(rows, is_whole=is_whole), page_size_bytes=settings.page_size_bytes,
             )  # fmt: skip
         return self._writer
 
@@ -177,8 +182,8 @@ class BaseFileWriter:
     ) -> None:
         if kind is None:
             with self._stack:
-                self._flush()
-                writer = self._opened(self._schema.empty_table())
+                self._flush(is_last=True)
+                writer = self._opened(self._schema.empty_table(), is_whole=True)
                 writer.finish(self._footer(writer.schema_entry))
                 self._before_visible()
         else:
@@ -220,15 +225,5 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
             distinct = pc.count_distinct(sample.column(column.name), mode="all").as_py()
             if distinct > _MOSTLY_NEW * len(sample):
                 continue
-        names += _leaves(column.name, column.type)
+        names += leaves(column.name, column.type)
     return names
-
-
-def _leaves(path: str, kind: pa.DataType) -> list[str]:
-    if pa.types.is_struct(kind):
-        return [leaf for field in kind for leaf in _leaves(f"{path}.{field.name}", field.type)]
-    if pa.types.is_list(kind):
-        return _leaves(f"{path}.list.element", kind.value_type)
-    if pa.types.is_map(kind):
-        return _leaves(f"{path}.key_value.key", kind.key_type) + _leaves(f"{path}.key_value.value", kind.item_type)
-    return [path]

@@ -36,14 +36,24 @@ class ParquetSink:
     schema_entry = "parquet.avro.schema"
 
     def __init__(
-        self, sink: BinaryIO, schema: pa.Schema, *, compression: str, dictionary: list[str], page_size_bytes: int
+        self,
+        sink: BinaryIO,
+        schema: pa.Schema,
+        *,
+        compression: str,
+        dictionary: list[str],
+        bounds: list[str],
+        page_size_bytes: int,
     ) -> None:
-        """`dictionary`: the columns, as Parquet names them, that get dictionaries."""
+        """`dictionary`, `bounds`: the columns, as Parquet names them, that get dictionaries, and least and greatest
+        values.
+        """
         self._writer = pq.ParquetWriter(
             sink,
             schema,
             compression=compression,
             use_dictionary=dictionary,
+            write_statistics=bounds,
             data_page_size=page_size_bytes,
             max_rows_per_page=_PAGE_ROWS_MAX,
             write_page_index=True,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.file_index import ORC_FORMAT, PARQUET_FORMAT
+from pyhudi.engine.spark.read.filters import LeftBy
 from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import core_count, is_classic, with_settings
@@ -44,11 +45,13 @@ def read_as(
     wanted: pa.Schema,
     *more: Column,
     values: PathValues | None = None,
+    left_by: LeftBy | None = None,
 ) -> DataFrame:
     """These base files' rows with these columns, whatever types the files have, and with the columns `more` of the
     scan.
 
-    `values`: what partition paths tell of the stored rows. Files that a query's filters rule out by it are not read.
+    `values`: what partition paths tell of the stored rows. `left_by`: what tells the files that filters leave. Files
+    that a query's filters rule out are not read.
 
     Files that hold a column in an older type are a scan of their own, with native casts. Spark's vectorized reader
     makes some of these conversions and fails on others, depending on its release.
@@ -59,7 +62,7 @@ def read_as(
     for group in _groups(location, files, wanted):
         found = spark_schema(group.schema)
         told = None if values is None else values.among(group.schema)
-        rows = read_files(spark, location, group.files, found, values=told)
+        rows = read_files(spark, location, group.files, found, values=told, left_by=left_by)
 
         if found != to:
             columns = [
@@ -122,21 +125,25 @@ def read_files(
     schema: t.StructType,
     *,
     values: PathValues | None = None,
+    left_by: LeftBy | None = None,
 ) -> DataFrame:
     """Exactly these base files (path relative to the table, bytes), as one native scan of the given columns for each
     format.
 
-    `values`: as for `read_as`. Under Spark Connect, Spark looks at each file, with as many tasks as there are cores.
+    `values`, `left_by`: as for `read_as`. Under Spark Connect, Spark looks at each file, with as many tasks as there
+    are cores.
     """
     if not files:
         return spark.createDataFrame([], schema)
     if len(formats := _by_format(files)) > 1:
-        return reduce(
-            DataFrame.union, [read_files(spark, location, alike, schema, values=values) for alike in formats.values()]
-        )
+        read = partial(read_files, spark, location, schema=schema, values=values, left_by=left_by)
+        return reduce(DataFrame.union, [read(files=alike) for alike in formats.values()])
     if is_classic(spark):
-        named = [ScanFile(path.rpartition("/")[0], spark_uri(location, path), size_bytes) for path, size_bytes in files]
-        return scan_pruned_files(spark, named, values, schema, CALENDAR, _FORMATS[_extension(files[0][0])][1])
+        named = [
+            ScanFile(path.rpartition("/")[0], spark_uri(location, path), size_bytes, path=path)
+            for path, size_bytes in files
+        ]
+        return scan_pruned_files(spark, named, values, schema, CALENDAR, _FORMATS[_extension(files[0][0])][1], left_by)
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
         paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
         reader = spark.read.options(**CALENDAR).schema(schema)

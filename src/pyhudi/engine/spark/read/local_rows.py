@@ -21,6 +21,7 @@ from pyhudi.engine.spark.read.file_index import scan_known_files
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import core_count
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
+from pyhudi.format.leaf_bounds import leaves_with_bounds
 from pyhudi.storage.scratch import ScratchFolder
 
 FILES_BYTES_MAX: Final = 2 << 30
@@ -87,11 +88,13 @@ def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str])
     """
     schema = spark_schema(rows.schema)
     fitting = rows.cast(arrow_schema(schema))
+    bounds = leaves_with_bounds(fitting, is_whole=True)
     share = max(1, -(-len(fitting) // core_count(spark)))
 
     def write(folder: Path, start: int) -> tuple[str, int]:
         path = folder / f"{start:012d}.parquet"
-        pq.write_table(fitting.slice(start, share), path, compression="none", use_dictionary=False)
+        part = fitting.slice(start, share)
+        pq.write_table(part, path, compression="none", use_dictionary=False, write_statistics=bounds)
         return path.as_uri(), path.stat().st_size
 
     with KeptFiles(spark) as kept:

@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.read.filters import LeftBy
 from pyhudi.engine.spark.read.local_rows import KeptFiles
 from pyhudi.engine.spark.read.merge_design import base_size_bytes
 from pyhudi.engine.spark.read.pruned_index import PrunedIndex, ScanFile, scan_pruned
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
+from pyhudi.format.leaf_bounds import leaves_with_bounds
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.read.files import read_planned
@@ -27,9 +29,15 @@ _GROUP_ROWS = 128 * 1024
 
 
 def scan_merged_files(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    slices: Sequence[PlannedFile],
+    left_by: LeftBy | None = None,
 ) -> DataFrame:
     """The plan's rows of these slices, filtered and projected. Each slice is merged once, when a query first needs it.
+
+    `left_by`: what tells the slices that a query's filters leave, by their paths.
 
     Disk: the rows of the merged slices, in Spark's folder for spilled data, until no DataFrame of these rows is left.
     Memory: for each processor the merged log of one slice, and a row group.
@@ -42,7 +50,8 @@ def scan_merged_files(
     with KeptFiles(spark) as kept:
         files_of = _MergedFiles(location, plan, slices, kept, arrow_schema(schema)).of
         root = kept.folder.as_uri()
-        index = PrunedIndex(spark, root, inputs, partitions, plan.told_as_shown, schema, files_of)
+        paths = [planned_file.path for planned_file in slices]
+        index = PrunedIndex(spark, root, inputs, partitions, plan.told_as_shown, schema, files_of, paths, left_by)
         scan = scan_pruned(spark, index, schema, CALENDAR)
         kept.keep(scan, 0)
     return scan
@@ -78,7 +87,10 @@ class _MergedFiles:
         first = next(batches, None)
         if first is None:
             return None
-        with pq.ParquetWriter(path, self._schema, compression="none", use_dictionary=False) as writer:
+        bounds = leaves_with_bounds(self._schema.empty_table(), is_whole=False)
+        with pq.ParquetWriter(
+            path, self._schema, compression="none", use_dictionary=False, write_statistics=bounds
+        ) as writer:
             for rows in _joined(chain([first], batches)):
                 writer.write_table(rows.cast(self._schema))
         return ScanFile(planned_file.partition, path.as_uri(), path.stat().st_size)

@@ -29,6 +29,7 @@ from pyhudi.engine.spark.read.file_index import (
     scan_index,
     scan_known_files,
 )
+from pyhudi.engine.spark.read.filters import LeftBy, elements, is_judged
 from pyhudi.errors import Bug, HudiError
 from pyhudi.table.prune.partition_values import PathValues
 
@@ -45,12 +46,15 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class ScanFile:
-    """A file of a scan. `time_ms`: what `_metadata.file_modification_time` shows."""
+    """A file of a scan. `time_ms`: what `_metadata.file_modification_time` shows. `path`: of the planned file whose
+    rows it holds.
+    """
 
     partition: str
     uri: str
     size_bytes: int
     time_ms: int = 0
+    path: str = ""
 
 
 class KnownPartitions:
@@ -75,7 +79,7 @@ class KnownPartitions:
             return None
 
         python = java_class(self._spark, "org.apache.spark.api.python.PythonUtils")
-        usable = python.toSeq([one for one in _elements(filters) if self._is_usable(one)])
+        usable = python.toSeq([one for one in elements(filters) if is_judged(self._spark, one)])
         if usable.isEmpty():
             return None
 
@@ -91,16 +95,6 @@ class KnownPartitions:
         if len(found) != left.size():
             raise Bug(f"Spark left {left.size():,} partitions, of which {len(found):,} could be told by their numbers")
         return found | self._untold
-
-    def _is_usable(self, expression: Any) -> bool:
-        """Whether the index of folders may judge by this filter. The index knows columns by their names alone, and
-        Spark's own `_metadata.file_name` is a column `file_name` to it. Spark marks such columns, and no other.
-        """
-        patterns = java_class(self._spark, "org.apache.spark.sql.catalyst.trees.TreePattern")
-        if not expression.deterministic() or expression.containsPattern(patterns.PLAN_EXPRESSION()):
-            return False
-        columns = _elements(expression.references().toSeq())
-        return bool(columns) and all(column.metadata().json() == "{}" for column in columns)
 
     @cached_property
     def _told(self) -> list[int]:
@@ -150,14 +144,18 @@ class PrunedIndex:
         values: PathValues,
         schema: t.StructType,
         files_of: Callable[[Sequence[int]], Sequence[ScanFile]],
+        paths: Sequence[str] = (),
+        left_by: LeftBy | None = None,
     ) -> None:
         """`root`: tells the index from others. `inputs`: the files of the table behind it, as (URI, bytes).
-        `partitions`: of each piece. `schema`: the columns of the scan.
+        `partitions`: of each piece. `schema`: the columns of the scan. `left_by`: tells which pieces filters leave, by
+        their `paths`.
         """
         self._spark, self._root, self._inputs, self._files_of = spark, root, inputs, files_of
         numbers = {partition: number for number, partition in enumerate(dict.fromkeys(partitions))}
         self._partition_of = [numbers[partition] for partition in partitions]
         self._known = KnownPartitions(spark, list(numbers), values, schema)
+        self._paths, self._left_by = paths, left_by
         self._lock = threading.Lock()
         self._last: tuple[Sequence[int], Any] | None = None
 
@@ -165,6 +163,8 @@ class PrunedIndex:
         """The files that a scan with these filters reads."""
         left = self._known.left_by(data_filters)
         numbers = [at for at, partition in enumerate(self._partition_of) if left is None or partition in left]
+        if self._left_by is not None and len(numbers) > 1:
+            numbers = self._narrowed(numbers, data_filters, self._left_by)
         nothing = java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([])
 
         with self._lock:
@@ -173,6 +173,13 @@ class PrunedIndex:
                 named = [(file.uri, file.size_bytes) for file in files]
                 self._last = numbers, index_files(self._spark, named, [file.time_ms for file in files])
             return _answer(self._last[1].listFiles(nothing, nothing))
+
+    def _narrowed(self, numbers: list[int], filters: Any, left_by: LeftBy) -> list[int]:
+        try:
+            paths = left_by(filters)
+        except HudiError as error:  # as in `_get_files`
+            raise error.with_traceback(None) from None
+        return numbers if paths is None else [at for at in numbers if self._paths[at] in paths]
 
     def _get_files(self, numbers: Sequence[int]) -> Sequence[ScanFile]:
         try:
@@ -216,18 +223,21 @@ def scan_pruned_files(
     schema: t.StructType,
     options: Mapping[str, str],
     file_format: str = PARQUET_FORMAT,
+    left_by: LeftBy | None = None,
 ) -> DataFrame:
-    """As `scan_known_files`, without the files of partitions that a query's filters rule out.
+    """As `scan_known_files`, without the files that a query's filters rule out.
 
-    `values`: what partition paths tell; None: all files are read.
+    `values`: what partition paths tell; None: all files are read. `left_by`: what tells the planned files that filters
+    leave.
     """
     named, times = [(file.uri, file.size_bytes) for file in files], [file.time_ms for file in files]
-    if values is None or not values.kinds:
+    if values is None or (not values.kinds and left_by is None):
         return scan_known_files(spark, named, schema, options, times, file_format)
 
     partitions = [file.partition for file in files]
     chosen = lambda numbers: [files[at] for at in numbers]  # noqa: E731
-    index = PrunedIndex(spark, root_of(named, times), named, partitions, values, schema, chosen)
+    paths = [file.path for file in files]
+    index = PrunedIndex(spark, root_of(named, times), named, partitions, values, schema, chosen, paths, left_by)
     return scan_pruned(spark, index, schema, options, file_format)
 
 
@@ -288,7 +298,3 @@ def _answer(of_jvm: Any) -> Any:
     """An object of the JVM, kept until this thread answers the next call, by when the JVM has taken it."""
     _answered.last = of_jvm
     return of_jvm
-
-
-def _elements(sequence: Any) -> list[Any]:
-    return [sequence.apply(at) for at in range(sequence.size())]

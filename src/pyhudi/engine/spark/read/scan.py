@@ -20,6 +20,7 @@ from pyhudi.engine.spark.read.base_files import (
     read_as,
     tells_positions,
 )
+from pyhudi.engine.spark.read.filters import LeftBy, LeftByIndexes, Narrowing
 from pyhudi.engine.spark.read.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.read.merge_design import (
     base_size_bytes,
@@ -46,7 +47,9 @@ from pyhudi.table.read.plan import PlannedFile, ReadPlan
 from pyhudi.table.slices.conform import conform_batch
 
 
-def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
+def plan_to_dataframe(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, narrowing: Narrowing | None = None
+) -> DataFrame:
     """The plan's rows: a native scan of its files, with native filters and projection, and the rows that tasks merge.
 
     Base files without logs are scanned natively, if Spark has a reader of their format and they hold all columns of
@@ -56,8 +59,12 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
     numbers into that column, or if columns had other names in older files, tasks read slices without logs, too. An
     Arrow expression as predicate is evaluated by Arrow on the executors.
+
+    `narrowing`: tells the files that a query's filters leave, when Spark plans the query. Native scans and slices that
+    this process merges once a query needs them go by it.
     """
     refuse_unshared(location)
+    left_by = None if narrowing is None or not is_classic(spark) else LeftByIndexes(spark, narrowing).of
 
     is_native = not is_overwritten(plan.schema_read.names) and plan.as_written.is_today
     plain, logged = _split(plan.files, plan.schema_read) if is_native else ([], list(plan.files))
@@ -73,12 +80,12 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         merging = beside.submit(_merge_touched, location, plan, apart) if is_merged_here else None
 
         if plain or not (standing or apart or whole):
-            parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
+            parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain, left_by=left_by)))
         if standing:
-            parts.append(_native(spark, location, plan, standing_scan(spark, location, plan, standing)))
+            parts.append(_native(spark, location, plan, standing_scan(spark, location, plan, standing, left_by)))
 
         if apart:
-            scan = partial(_scanned, spark, location, plan, apart)
+            scan = partial(_scanned, spark, location, plan, apart, left_by=left_by)
             touched = None if merging is None else lambda: merging.result()[1]
             parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan, touched)))
 
@@ -87,7 +94,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         elif apart:
             parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
         if whole:
-            parts.append(_whole(spark, location, plan, whole))
+            parts.append(_whole(spark, location, plan, whole, left_by))
 
     # Spark lets INSERT INTO a temporary view of a bare relation write files below the scan's made-up root. It refuses
     # to insert into a selection. Seen: 4.3.
@@ -103,11 +110,17 @@ def _split(files: Sequence[PlannedFile], schema: pa.Schema) -> tuple[list[Planne
     return plain, others
 
 
-def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:
+def _whole(
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    slices: Sequence[PlannedFile],
+    left_by: LeftBy | None,
+) -> DataFrame:
     """The rows of slices that are merged whole: by this process once a query needs them, if that pays, or by tasks."""
     by_driver = merges_whole_on_driver(slices) and takes_files(spark, merged_bytes(slices))
     if by_driver and not hides_position(plan.schema.names):
-        return scan_merged_files(spark, location, plan, slices)
+        return scan_merged_files(spark, location, plan, slices, left_by)
     return read_merged_slices(spark, location, plan, slices)
 
 
@@ -136,12 +149,17 @@ def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def _scanned(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile], *more: Column
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    files: Sequence[PlannedFile],
+    *more: Column,
+    left_by: LeftBy | None,
 ) -> DataFrame:
     """The base files' rows, with the columns that reading needs, and the columns `more`."""
     stored = plan.schema_read
     named = [(file.path, base_size_bytes(file)) for file in files]
-    return read_as(spark, location, named, stored, *more, values=plan.told_as_stored)
+    return read_as(spark, location, named, stored, *more, values=plan.told_as_stored, left_by=left_by)
 
 
 def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows: DataFrame) -> DataFrame:

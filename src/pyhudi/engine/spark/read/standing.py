@@ -16,6 +16,7 @@ from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.array_literal import array_literal
 from pyhudi.engine.spark.read.arrow_rows import can_take_arrow
 from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.read.filters import LeftBy
 from pyhudi.engine.spark.read.local_rows import KeptFiles, takes_files
 from pyhudi.engine.spark.read.merge_design import base_size_bytes, data_blocks_max, merges_on_driver
 from pyhudi.engine.spark.read.native_merge import WORD_BITS, pack_bits
@@ -62,9 +63,15 @@ def find_standing_slices(
 
 
 def standing_scan(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[StandingSlice]
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    slices: Sequence[StandingSlice],
+    left_by: LeftBy | None = None,
 ) -> DataFrame:
     """The rows of these slices as they are stored, with the columns that reading needs.
+
+    `left_by`: what tells the slices that a query's filters leave, by their paths.
 
     Disk: the data blocks, in Spark's folder for spilled data, until no DataFrame of these rows is left.
     Memory of each task, and of the driver: a bit for each stored row.
@@ -79,14 +86,17 @@ def standing_scan(
             (planned_file.partition, spark_uri(location, planned_file.path), base_size_bytes(planned_file))
             for planned_file, _ in slices
         ]
-        partitions = [planned_file.partition for planned_file, rows in slices for _ in rows.blocks]
+        owners = [planned_file for planned_file, rows in slices for _ in rows.blocks]
         copies = [
-            (at, path.as_uri(), block.content_size)
-            for at, path, (block, _) in zip(partitions, paths, blocks, strict=True)
+            (owner.partition, path.as_uri(), block.content_size)
+            for owner, path, (block, _) in zip(owners, paths, blocks, strict=True)
         ]
-        files = [ScanFile(*file, start) for file, start in zip([*base, *copies], starts, strict=True)]
+        whose = [planned_file.path for planned_file in (*(one for one, _ in slices), *owners)]
+        files = [
+            ScanFile(*file, start, path) for file, start, path in zip([*base, *copies], starts, whose, strict=True)
+        ]
 
-        scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR)
+        scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR, left_by=left_by)
         standing = scan.where(_stands(array_literal(spark, words)))
         writing.result()
         kept.keep(scan, sum(size_bytes for *_, size_bytes in copies))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
@@ -31,6 +33,9 @@ from pyhudi.sql.words import Name, quoted_text
 CATALOG = "spark_catalog"
 SCAN = "hudi_scan"
 _TABLES = f"{CATALYST}.catalog"
+_LEVELS_MAX = 5
+"""Of folders, from one that a statement names up to the table that it may lie in."""
+
 _COMMENT = 2
 """Which of the optional fields behind a `CatalogTable`'s properties is its comment."""
 
@@ -206,6 +211,25 @@ class SessionCatalog:
         uri = java_class(spark, "org.apache.hadoop.fs.Path")(path).toUri()
         others = [empty[kind] for kind in constructor_types(spark, name)[1:]]
         return java_class(spark, name)(some(spark, uri), *others)
+
+
+def find_table_above(spark: SparkSession, folder: str) -> str | None:
+    """The Hudi table that a folder is, or lies below; None for another folder.
+
+    Spark's own file system is asked, with one request a level. Where it cannot tell, Spark fails itself.
+    """
+    try:
+        path = java_class(spark, "org.apache.hadoop.fs.Path")(folder)
+        files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        for _ in range(_LEVELS_MAX):
+            if files.exists(java_class(spark, "org.apache.hadoop.fs.Path")(path, ".hoodie/hoodie.properties")):
+                return path_of(str(path.toString()))
+            path = path.getParent()
+            if path is None:
+                break
+    except (PySparkException, Py4JJavaError):
+        return None
+    return None
 
 
 def path_of(uri: str) -> str:
