@@ -39,7 +39,7 @@ def test_parameters_and_variables_are_values_in_each_statement(mor: Sql) -> None
     sql("UPDATE t SET name = :name, ts = ts + :more WHERE id = :id", args={"name": odd, "more": 1, "id": 1})
     sql("MERGE INTO t USING (SELECT :id AS id) s ON t.id = s.id WHEN MATCHED AND t.ts < :ts THEN UPDATE SET name = :n",
         args={"id": 2, "ts": 1.5e9, "n": odd})  # fmt: skip
-    sql("DELETE FROM t WHERE array_contains(:ids, id)", args={"ids": [3, 8]})
+    sql("DELETE FROM t WHERE id = :id AND :is_old", args={"id": 3, "is_old": True})
     sql("UPDATE IDENTIFIER(:t) SET ts = 99 WHERE id = 4", args={"t": f"{sql.database}.t"})
     sql("EXECUTE IMMEDIATE 'UPDATE t SET ts = ts + 1 WHERE id = 4'")
 
