@@ -88,7 +88,10 @@ def standing(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytes
 def test_a_table_is_made_as_the_statement_says(sql: Sql) -> None:
     place = f"{sql.root}/its own place"
     sql(f"{CREATE} (type = 'mor', primaryKey = 'id', orderingFields = 'ts', 'hoodie.keep.max.commits' = '40')")
-    sql(f"CREATE TABLE IF NOT EXISTS u (Id INT COMMENT 'key', v DECIMAL(5,2)) USING hudi LOCATION 'file:{place}'")
+    sql(
+        f"CREATE TABLE IF NOT EXISTS u (Id INT COMMENT 'key', v DECIMAL(5,2)) USING hudi LOCATION 'file:{place}' "
+        "TBLPROPERTIES (PrimaryKey = 'ID')"
+    )
 
     table = sql.table("t")
     assert (table.name, table.table_type, table.record_key) == ("t", "MERGE_ON_READ", ("id",))
@@ -96,7 +99,7 @@ def test_a_table_is_made_as_the_statement_says(sql: Sql) -> None:
     assert table.properties["hoodie.keep.max.commits"] == "40"
     assert table.properties["hoodie.datasource.write.hive_style_partitioning"] == "true"
     assert table.schema().names == ["id", "name", "ts", "dt"]
-    assert sql.table("u").path == place
+    assert (sql.table("u").path, sql.table("u").record_key) == (place, ("Id",))
     assert ("Id", "int", "key") in sql("DESCRIBE u")
     assert {row[1] for row in sql("SHOW TABLES")} == {"t", "u"}
     assert dict(sql("SHOW TBLPROPERTIES t"))["primaryKey"] == "id"

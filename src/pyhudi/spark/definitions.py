@@ -81,6 +81,9 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
         )
 
     partition_by = _partition_columns(columns, statement.partition_by or stated.partition_by or ())
+    stated = replace(
+        stated, record_key=_spelled(columns, stated.record_key), ordering=_spelled(columns, stated.ordering)
+    )
     with ExitStack() as made:
         if is_there:
             table = HudiTable.open(path)
@@ -300,6 +303,12 @@ def _partition_columns(columns: StructType | None, said: Sequence[str]) -> list[
             raise Invalid(f"PARTITIONED BY: no column '{name}' among {', '.join(columns.names)}")
         found.append(f"{spelled[name.lower()]}{colon}{kind}")
     return found
+
+
+def _spelled(columns: StructType | None, said: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Columns that properties name, as the table's columns are spelled. Others are left as they are."""
+    known = {} if columns is None else {name.lower(): name for name in columns.names}
+    return None if said is None else tuple(known.get(name.lower(), name) for name in said)
 
 
 def _refuse_other_columns(table: HudiTable, columns: StructType | None) -> None:
