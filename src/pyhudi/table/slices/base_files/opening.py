@@ -1,6 +1,7 @@
 """Opens a base file by the format that its name tells."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from io import SEEK_END
 from typing import BinaryIO, Final
 
@@ -13,12 +14,11 @@ from pyhudi.table.view.missing_files import told_as_missing
 
 
 def _open_lance(source: BinaryIO, path: str) -> OpenBaseFile:
-    try:
-        from pyhudi.table.slices.base_files.lance import LanceBaseFile
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "lance":
-            raise
-        raise Unsupported(f"{path}: Lance files need the package pylance: pip install 'pyhudi[lance]'") from error
+    # Asked first: of two threads whose import fails at once, one gets the module half made, and another error.
+    if find_spec("lance") is None:
+        raise Unsupported(f"{path}: Lance files need the package pylance: pip install 'pyhudi[lance]'")
+    from pyhudi.table.slices.base_files.lance import LanceBaseFile
+
     return LanceBaseFile(source, path)
 
 
