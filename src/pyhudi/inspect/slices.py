@@ -24,7 +24,7 @@ class ShownSlice:
 
     @property
     def log_size_bytes(self) -> int:
-        return sum(log.size_bytes for log in self.slice.log_files)
+        return self.slice.log_bytes
 
     @property
     def scheduled_bytes(self) -> int:

@@ -87,7 +87,6 @@ class IndexContents:
         found: dict[str, int] = {}
         for file_slice in self.slices:
             base_bytes = file_slice.base_file.size_bytes if file_slice.base_file is not None else 0
-            log_bytes = sum(log.size_bytes for log in file_slice.log_files)
-            count = int(base_bytes / per_row + log_bytes / _ROW_SIZE)
+            count = int(base_bytes / per_row + file_slice.log_bytes / _ROW_SIZE)
             found[file_slice.partition] = found.get(file_slice.partition, 0) + count
         return found

@@ -216,11 +216,10 @@ def _task(number: int, group: ClusteringGroup, current: dict[FileGroup, FileSlic
         raise Invalid(f"group {number} of a clustering plan: expected file slices of one partition, found {partitions}")
 
     slices = [current[_key(one)] for one in group.slices]
-    sizes = [one.base_bytes for one in slices]
-    sizes += [log.size_bytes for one in slices for log in one.log_files]
     return GroupTask(
         number=number, partition=partitions.pop(), slices=tuple(map(slice_files, slices)),
-        files=max(1, group.num_output_file_groups or 1), uuid=uuid, size_bytes=sum(sizes),
+        files=max(1, group.num_output_file_groups or 1), uuid=uuid,
+        size_bytes=sum(one.base_bytes + one.log_bytes for one in slices),
     )  # fmt: skip
 
 

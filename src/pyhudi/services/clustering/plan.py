@@ -146,7 +146,7 @@ def costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
 
     Costs named `_MB` are whole mebibytes. Seen: Apache Hudi states the reading and writing of the last slice only.
     """
-    log_bytes = sum(log.size_bytes for one in bundle for log in one.log_files)
+    log_bytes = sum(one.log_bytes for one in bundle)
     base_bytes = sum(one.base_bytes for one in bundle)
     read_mb, write_mb = (base_bytes + log_bytes) >> 20, sum(size_of(one, sizing) for one in bundle) >> 20
     return {

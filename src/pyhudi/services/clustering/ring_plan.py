@@ -214,4 +214,4 @@ def _group(
 
 
 def _bytes(one: FileSlice) -> int:
-    return one.base_bytes + sum(log.size_bytes for log in one.log_files)
+    return one.base_bytes + one.log_bytes

@@ -16,7 +16,7 @@ def slice_costs(file_slice: FileSlice, *, new_base_size_bytes: int | None = None
     `TOTAL_LOG_FILES_SIZE` (a null pointer in `HoodieCompactor`). Spec: format/actions.md section 8.
     """
     base_bytes = file_slice.base_bytes
-    log_bytes = sum(log.size_bytes for log in file_slice.log_files)
+    log_bytes = file_slice.log_bytes
     new_bytes = log_bytes if new_base_size_bytes is None else new_base_size_bytes
     read_mb, write_mb = (base_bytes + log_bytes) >> 20, (base_bytes or new_bytes) >> 20
     return {

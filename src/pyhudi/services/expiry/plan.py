@@ -118,10 +118,7 @@ def _chosen(snapshot: Snapshot, settings: ExpirySettings) -> tuple[list[str], li
 
 
 def _expired(partition: str, since: str, slices: list[FileSlice]) -> ExpiredPartition:
-    sizes = (
-        (piece.base_file.size_bytes if piece.base_file else 0) + sum(log.size_bytes for log in piece.log_files)
-        for piece in slices
-    )
+    sizes = ((piece.base_file.size_bytes if piece.base_file else 0) + piece.log_bytes for piece in slices)
     return ExpiredPartition(partition, since, len(slices), sum(sizes))
 
 

@@ -61,6 +61,10 @@ class FileSlice:
         own = 0 if self.base_file is None else self.base_file.size_bytes
         return own if self.source is None else own + self.source.size_bytes
 
+    @property
+    def log_bytes(self) -> int:
+        return sum(log.size_bytes for log in self.log_files)
+
 
 @dataclass(frozen=True, slots=True)
 class NewLog:
