@@ -172,7 +172,7 @@ def test_a_task_reads_the_slices_once_for_each_share(monkeypatch: pytest.MonkeyP
     table, _ = a_table()
     table.bulk_insert(rows(0, 100))
     reads: list[tuple[str, ...]] = []
-    stored = handle.stored_rows
+    stored = handle.rows_of_slices
 
     def counted(
         store: Storage, target: ClusteringTarget, task: GroupTask, columns: Sequence[str]
@@ -180,7 +180,7 @@ def test_a_task_reads_the_slices_once_for_each_share(monkeypatch: pytest.MonkeyP
         reads.append(tuple(columns))
         return stored(store, target, task, columns)
 
-    monkeypatch.setattr(handle, "stored_rows", counted)
+    monkeypatch.setattr(handle, "rows_of_slices", counted)
     table.cluster(options=BY_VALUE, partitions=["oslo"])
     assert len(reads) == 1
     hold(monkeypatch, 1_000)

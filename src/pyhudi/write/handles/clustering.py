@@ -99,7 +99,7 @@ def cluster_group(
 
     share = min(target.file_size_bytes, -(-task.size_bytes // task.files))
     limits = _Limits(rows_max=None, size_bytes_max=share, last_bytes_max=int(target.file_size_bytes * _OVER))
-    batches = stored_rows(store, target, task, target.schema.names)
+    batches = rows_of_slices(store, target, task, target.schema.names)
     return _write(store, target, task, batches, limits, task_attempt)
 
 
@@ -131,37 +131,55 @@ def _write(
     left = next(batches, None)
 
     while left is not None:
-        file_id = file_group_id(task.uuid, len(stats))
-        token = f"{task.number}-{target.attempt}-{task_attempt}"
-        name = BaseFileName(file_id, token, target.requested, target.settings.extension).format()
-        file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
+        new = NewFile.begin(store, target, task, file_group_id(task.uuid, len(stats)), task_attempt)
         is_last = len(stats) >= task.files - 1
 
-        file.begin()
-        with BaseFileWriter(
-            store, file.path, target.schema, target.avro_schema, target.settings, constants={FILE_NAME: name},
-            bloom=target.settings.new_bloom(), before_visible=file.refuse_when_given_up,
-        ) as writer:  # fmt: skip
+        with new.writer as writer:
             while left is not None and not limits.is_full(writer, is_last=is_last):
                 room = _STEP_ROWS if limits.rows_max is None else limits.rows_max - writer.rows
                 batch, rest = left.slice(0, room), left.slice(room)
-                writer.write(batch.select(writer.given.names), new_keys=batch.column(RECORD_KEY))
+                new.write(batch)
                 left = rest if len(rest) else next(batches, None)
 
-        stats.append(new_file_stat(file, task, file_id, writer.rows))
+        stats.append(new.stat(task))
     return stats
 
 
-def new_file_stat(file: AttemptedFile, task: GroupTask, file_id: str, rows: int) -> WriteStat:
-    """Seen: all rows of the new file count as inserted (0.15.0, 1.0.2, 1.2.0)."""
-    size_bytes = file.shown_size()
-    return WriteStat(
-        file_id=file_id, path=file.path, partition_path=task.partition, num_writes=rows, num_inserts=rows,
-        total_write_bytes=size_bytes, file_size_in_bytes=size_bytes,
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """The first base file of a new file group. Whoever writes it enters `writer`."""
+
+    file_id: str
+    file: AttemptedFile
+    writer: BaseFileWriter
+
+    @classmethod
+    def begin(
+        cls, store: Storage, target: ClusteringTarget, task: GroupTask, file_id: str, task_attempt: int
+    ) -> "NewFile":
+        token = f"{task.number}-{target.attempt}-{task_attempt}"
+        name = BaseFileName(file_id, token, target.requested, target.settings.extension).format()
+        file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
+        file.begin()
+        writer = BaseFileWriter(
+            store, file.path, target.schema, target.avro_schema, target.settings, constants={FILE_NAME: name},
+            bloom=target.settings.new_bloom(), before_visible=file.refuse_when_given_up,
+        )  # fmt: skip
+        return cls(file_id, file, writer)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self.writer.write(rows.select(self.writer.given.names), new_keys=rows.column(RECORD_KEY))
+
+    def stat(self, task: GroupTask) -> WriteStat:
+        """Seen: all rows of the new file count as inserted (0.15.0, 1.0.2, 1.2.0)."""
+        size_bytes = self.file.shown_size()
+        return WriteStat(
+            file_id=self.file_id, path=self.file.path, partition_path=task.partition, num_writes=self.writer.rows,
+            num_inserts=self.writer.rows, total_write_bytes=size_bytes, file_size_in_bytes=size_bytes,
+        )  # fmt: skip
 
 
-def stored_rows(
+def rows_of_slices(
     store: Storage, target: ClusteringTarget, task: GroupTask, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """These columns of the rows of all slices, in the order in which they are stored. Batches without rows are left
@@ -193,15 +211,15 @@ def _sorted(store: Storage, target: ClusteringTarget, task: GroupTask) -> tuple[
     shares = -(-_held_bytes(store, task) // target.held_bytes_max)
 
     if shares <= 1:
-        rows = pa.Table.from_batches(stored_rows(store, target, task, names), target.schema)
+        rows = pa.Table.from_batches(rows_of_slices(store, target, task, names), target.schema)
         order = curve_order(rows, target.sort_columns, target.curve)
         return len(rows), _taken(rows, order)
 
     tops = list(dict.fromkeys(name.partition(".")[0] for name in target.sort_columns))
     schema = pa.schema([target.schema.field(name) for name in tops])
-    keys = pa.Table.from_batches(stored_rows(store, target, task, tops), schema)
+    keys = pa.Table.from_batches(rows_of_slices(store, target, task, tops), schema)
     order = np.asarray(curve_order(keys, target.sort_columns, target.curve))
-    return len(order), _by_shares(lambda: stored_rows(store, target, task, names), target.schema, order, shares)
+    return len(order), _by_shares(lambda: rows_of_slices(store, target, task, names), target.schema, order, shares)
 
 
 def _by_shares(

@@ -11,15 +11,13 @@ import pyarrow as pa
 
 from pyhudi.errors import Invalid
 from pyhudi.format.keys.hashing_metadata import HashingMetadata
-from pyhudi.format.names import BaseFileName, file_group_id, join
-from pyhudi.format.schema.conversion import FILE_NAME, RECORD_KEY
+from pyhudi.format.names import file_group_id
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.format.timeline.records import WriteStat
 from pyhudi.index.consistent_buckets import RingBuckets
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
-from pyhudi.write.handles.attempt import AttemptedFile
-from pyhudi.write.handles.base_file_writer import BaseFileWriter
-from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, new_file_stat, stored_rows
+from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, NewFile, rows_of_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,53 +47,20 @@ def resize_group(
     """
     store = storage if storage is not None else open_storage(target.location)
     rule = RingBuckets(task.ring, task.hash_fields)
-    files: dict[int, _NewBucket] = {}
+    files: dict[int, NewFile] = {}
 
     with ExitStack() as open_files:
-        for batch in stored_rows(store, target, task.group, target.schema.names):
+        for batch in rows_of_slices(store, target, task.group, target.schema.names):
             buckets = rule.bucket_of(batch.column(RECORD_KEY))
             for bucket in np.unique(buckets).tolist():
                 if bucket not in files:
                     _refuse_stray(task, rule, bucket)
-                    files[bucket] = _NewBucket.begin(store, target, task, rule, bucket, task_attempt, open_files)
+                    file_id = file_group_id(rule.ring.nodes[bucket].file_id_prefix, 0)
+                    files[bucket] = NewFile.begin(store, target, task.group, file_id, task_attempt)
+                    open_files.enter_context(files[bucket].writer)
                 files[bucket].write(batch.filter(pa.array(buckets == bucket)))
 
     return [files[bucket].stat(task.group) for bucket in sorted(files)]
-
-
-@dataclass(frozen=True, slots=True)
-class _NewBucket:
-    file_id: str
-    file: AttemptedFile
-    writer: BaseFileWriter
-
-    @classmethod
-    def begin(
-        cls,
-        store: Storage,
-        target: ClusteringTarget,
-        task: ResizeTask,
-        rule: RingBuckets,
-        bucket: int,
-        task_attempt: int,
-        open_files: ExitStack,
-    ) -> "_NewBucket":
-        file_id = file_group_id(rule.ring.nodes[bucket].file_id_prefix, 0)
-        token = f"{task.group.number}-{target.attempt}-{task_attempt}"
-        name = BaseFileName(file_id, token, target.requested, target.settings.extension).format()
-        file = AttemptedFile(store, target.requested, join(task.group.partition, name), "CREATE")
-        file.begin()
-        writer = BaseFileWriter(
-            store, file.path, target.schema, target.avro_schema, target.settings, constants={FILE_NAME: name},
-            bloom=target.settings.new_bloom(), before_visible=file.refuse_when_given_up,
-        )  # fmt: skip
-        return cls(file_id, file, open_files.enter_context(writer))
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        self.writer.write(rows.select(self.writer.given.names), new_keys=rows.column(RECORD_KEY))
-
-    def stat(self, group: GroupTask) -> WriteStat:
-        return new_file_stat(self.file, group, self.file_id, self.writer.rows)
 
 
 def _refuse_stray(task: ResizeTask, rule: RingBuckets, bucket: int) -> None:
