@@ -1,5 +1,6 @@
 """The commands `pyhudi upgrade` and `pyhudi downgrade`: make a table one of another version, or say what that takes."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ from pyhudi.cli.arguments import Json, Path, StorageOptions, TableOptions, pairs
 from pyhudi.cli.output import Output
 
 if TYPE_CHECKING:
+    from pyhudi import HudiTable
     from pyhudi.services.upgrade.run import VersionResult
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say each step, and do none.")]
@@ -23,12 +25,11 @@ def upgrade(
     json: Json = False,
 ) -> None:
     """Make a table one of a later version. Stop the readers and writers of other tools first."""
-    output = Output(json)
-    with output.errors():
-        from pyhudi import HudiTable
 
-        table = HudiTable.open(path, storage_options=pairs(storage_option, option="--storage-option"))
-        _show(output, json, table.upgrade(to, options=pairs(option, option="--option"), dry_run=dry_run))
+    def run(table: "HudiTable") -> "VersionResult":
+        return table.upgrade(to, options=pairs(option, option="--option"), dry_run=dry_run)
+
+    _change(path, storage_option, json, run)
 
 
 def downgrade(
@@ -40,12 +41,22 @@ def downgrade(
     json: Json = False,
 ) -> None:
     """Make a table one of an earlier version. Stop the readers and writers of other tools first."""
+
+    def run(table: "HudiTable") -> "VersionResult":
+        return table.downgrade(to, options=pairs(option, option="--option"), dry_run=dry_run)
+
+    _change(path, storage_option, json, run)
+
+
+def _change(
+    path: str, storage_option: StorageOptions, json: bool, run: Callable[["HudiTable"], "VersionResult"]
+) -> None:
     output = Output(json)
     with output.errors():
         from pyhudi import HudiTable
 
         table = HudiTable.open(path, storage_options=pairs(storage_option, option="--storage-option"))
-        _show(output, json, table.downgrade(to, options=pairs(option, option="--option"), dry_run=dry_run))
+        _show(output, json, run(table))
 
 
 def _show(output: Output, json: bool, result: "VersionResult") -> None:
