@@ -17,8 +17,9 @@ from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.format.timeline.action_files import decode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan
-from pyhudi.index.consistent_buckets import RingBuckets, find_ring
+from pyhudi.index.consistent_buckets import RingBuckets
 from pyhudi.services.clustering.plan import Sizing
+from pyhudi.services.clustering.resizing import ring_in_force
 from pyhudi.services.clustering.ring_plan import RingSizes, nodes_of_group, plan_resizing
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.table.view.snapshot import Snapshot
@@ -40,9 +41,7 @@ MERGE = {"hoodie.bucket.index.min.num.buckets": "1", "hoodie.bucket.index.split.
 
 
 def ring_of(snapshot: Snapshot, partition: str) -> HashingMetadata:
-    ring = find_ring(
-        snapshot.storage, partition, snapshot.timeline, lambda: [one.file_id for one in snapshot.slices(partition)]
-    )
+    ring = ring_in_force(snapshot, partition)
     assert ring is not None
     return ring
 

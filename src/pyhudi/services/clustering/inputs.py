@@ -16,7 +16,7 @@ from pyhudi.services.clustering.partitions import partitions_to_cluster
 from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
 from pyhudi.services.clustering.resizing import plan_rings
 from pyhudi.services.clustering.settings import SORT_COLUMNS, ClusteringSettings
-from pyhudi.services.clustering.trigger import why_not_due
+from pyhudi.services.clustering.trigger import plan_path, why_not_due
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.slice_log import slice_files
@@ -97,7 +97,7 @@ def schedule(
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
     """The plan of a pending clustering."""
-    path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
+    path = plan_path(snapshot, instant)
     plan = decode_requested_replace(snapshot.storage.get(path), path=path).clustering_plan
     assert plan is not None, "a clustering has a plan"
     return plan

@@ -15,6 +15,7 @@ from pyhudi.index.consistent_buckets import find_ring
 from pyhudi.services.clustering.plan import Sizing
 from pyhudi.services.clustering.ring_plan import RingSizes, nodes_of_group, plan_resizing, planned_nodes
 from pyhudi.services.clustering.settings import RESIZING_STRATEGY, STRATEGY, ClusteringSettings
+from pyhudi.services.clustering.trigger import plan_path
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
@@ -69,7 +70,7 @@ def plan_rings(
     """
     resizing = {group[0] for group, service in taken.items() if service.action in CLUSTERINGS}
     slices = {path: snapshot.slices(path) for path in partitions if path not in resizing}
-    found = {path: _ring(snapshot, path) for path in slices}
+    found = {path: ring_in_force(snapshot, path) for path in slices}
 
     return plan_resizing(
         {path: ring for path, ring in found.items() if ring is not None},
@@ -87,8 +88,8 @@ def new_rings(snapshot: Snapshot, instant: Instant, plan: ClusteringPlan) -> dic
     Requests: as `plan_rings`. Raises: CorruptFile for a plan that does not say how rings change.
     """
     made: dict[str, HashingMetadata] = {}
-    for partition, (resizings, nodes) in planned_nodes(plan, path=_path(snapshot, instant)).items():
-        ring = _ring(snapshot, partition)
+    for partition, (resizings, nodes) in planned_nodes(plan, path=plan_path(snapshot, instant)).items():
+        ring = ring_in_force(snapshot, partition)
         if ring is None or ring.resizings != resizings:
             return None
         made[partition] = ring.resized(instant.requested, nodes)
@@ -104,7 +105,7 @@ def resize_tasks(
     facts: BucketFacts,
 ) -> list[ResizeTask]:
     """A task for each group of a resizing's plan. `rings`: as `new_rings` has them."""
-    path, planned = _path(snapshot, instant), plan.input_groups or ()
+    path, planned = plan_path(snapshot, instant), plan.input_groups or ()
     return [
         ResizeTask(
             group,
@@ -133,12 +134,9 @@ def mark_rings(storage: Storage, rings: Collection[HashingMetadata]) -> None:
         storage.put_new(f"{ring_folder(ring.partition)}/{marker}", b"")
 
 
-def _ring(snapshot: Snapshot, partition: str) -> HashingMetadata | None:
+def ring_in_force(snapshot: Snapshot, partition: str) -> HashingMetadata | None:
+    """The ring of a partition; None if it has none yet. Requests: as `find_ring`."""
     return find_ring(
         snapshot.storage, partition, snapshot.timeline,
         lambda: [file_slice.file_id for file_slice in snapshot.slices(partition)],
     )  # fmt: skip
-
-
-def _path(snapshot: Snapshot, instant: Instant) -> str:
-    return snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))

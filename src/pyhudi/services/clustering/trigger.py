@@ -14,6 +14,11 @@ def pending_clusterings(snapshot: Snapshot) -> list[Instant]:
     return [instant for instant in found if is_clustering(snapshot.storage, snapshot.timeline, instant)]
 
 
+def plan_path(snapshot: Snapshot, instant: Instant) -> str:
+    """Where the plan of a clustering lies, whatever its state is."""
+    return snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
+
+
 def why_not_due(snapshot: Snapshot, settings: ClusteringSettings) -> str:
     """Why no clustering is due, for people; empty when one is due.
 
