@@ -146,7 +146,7 @@ class MetadataTableUpkeep:
 
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)
         clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
-        requested = mine.requested if mine is not None else by_name.sync_instant(table, restore, self.issue_instant)
+        requested = by_name.sync_instant(table, restore, self.issue_instant) if mine is None else mine.requested
         changes = (change for index in indexes for change in index.clean_changes(clean))
         self._writer(config, indexes).apply(requested, changes)
         self._drop_others(config, indexes)
@@ -171,8 +171,7 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             return False
         self._refuse_indexes(config)
-        if self.log_blocks_min is not None:
-            by_name.refuse_log_compaction(config)
+        by_name.refuse_log_compaction(config, self.log_blocks_min)
 
         if not config.has_metadata_table:
             files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))

@@ -51,9 +51,12 @@ def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str
     return registry.partitions_of_version(partitions, config.version)
 
 
-def refuse_log_compaction(config: TableConfig) -> None:
-    """Raises: Unsupported where tables of this version have no log compaction of their metadata table."""
-    if not config.version.has_metadata_log_compaction:
+def refuse_log_compaction(config: TableConfig, blocks_min: int | None) -> None:
+    """Raises: Unsupported for log compactions of the metadata table, where tables of this version have none.
+
+    `blocks_min`: from how many blocks on they are asked for; None: not at all.
+    """
+    if blocks_min is not None and not config.version.has_metadata_log_compaction:
         raise Unsupported(
             f"hoodie.metadata.log.compaction.enable=true: the metadata table of version {config.version} has no log "
             "compactions, and its readers would miss the merged blocks; leave the option out"
