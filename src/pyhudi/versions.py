@@ -149,6 +149,8 @@ class TableVersion:
     has_stable_key_hash: bool
     # The plan of a compaction is stored a second time, in `.hoodie/.aux`. versions.md section 2.
     copies_compaction_plans: bool
+    # The modes of change data are stored in lower case. Seen: 0.13.1 knows no other.
+    has_low_change_modes: bool
     # log-format.md section 6.
     merging: Merging
     # The property that stores the merge strategy's id. log-format.md section 6.1.
@@ -241,6 +243,7 @@ _SIX: Final = TableVersion(
     names_only_key_field=False,
     has_stable_key_hash=False,
     copies_compaction_plans=False,
+    has_low_change_modes=False,
     merging=Merging.PAYLOAD,
     strategy_property="hoodie.compaction.record.merger.strategy",
     ordering_property="hoodie.table.precombine.field",
@@ -268,6 +271,7 @@ _FIVE: Final = replace(
     number=5,
     log_content=LogContent.JAVA,
     copies_compaction_plans=True,
+    has_low_change_modes=True,
     names_only_key_field=True,
     metadata_schema=5,
     metadata_instants=MetadataInstants.ADOPTED,
@@ -290,6 +294,7 @@ _EIGHT: Final = TableVersion(
     names_only_key_field=False,
     has_stable_key_hash=True,
     copies_compaction_plans=False,
+    has_low_change_modes=False,
     merging=Merging.MODE_AND_PAYLOAD,
     strategy_property="hoodie.record.merge.strategy.id",
     ordering_property="hoodie.table.precombine.field",

@@ -8,8 +8,10 @@ from typing import Final, TypeAlias
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.services.upgrade.eight_to_nine import to_nine
 from pyhudi.services.upgrade.eight_to_six import to_six
+from pyhudi.services.upgrade.five_to_six import to_six_from_five
 from pyhudi.services.upgrade.facts import PAYLOAD, Properties
 from pyhudi.services.upgrade.nine_to_eight import to_eight_from_nine
+from pyhudi.services.upgrade.six_to_five import to_five
 from pyhudi.services.upgrade.six_to_eight import to_eight
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
@@ -27,10 +29,12 @@ class _Table:
 _Step: TypeAlias = Callable[[Properties, _Table], dict[str, str]]
 
 _STEPS: Final[Mapping[tuple[int, int], _Step]] = {
+    (5, 6): lambda properties, table: to_six_from_five(properties),
     (6, 8): lambda properties, table: to_eight(properties, table.config),
     (8, 9): lambda properties, table: to_nine(properties, table.first_payload),
     (9, 8): lambda properties, table: to_eight_from_nine(properties, table.config.name),
     (8, 6): lambda properties, table: to_six(properties, table.config),
+    (6, 5): lambda properties, table: to_five(properties),
 }
 """What each step makes of the properties, by the version before and after it."""
 

@@ -105,7 +105,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.table.version": str(version),
         "hoodie.table.timeline.timezone": "UTC",
         BASE_FORMAT: str(find_fact(new.properties, Fact.BASE_FILE_FORMAT) or "PARQUET"),
-        **_change_data(new),
+        **_change_data(new, version),
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.datasource.write.hive_style_partitioning": "false",
@@ -160,7 +160,7 @@ def _refuse_contradictions(new: NewTable) -> None:
             )
 
 
-def _change_data(new: NewTable) -> dict[str, str]:
+def _change_data(new: NewTable, version: TableVersion) -> dict[str, str]:
     """Whether writers keep change logs, and what these hold. Seen: Apache Hudi stores the latter with the former only.
 
     Raises: Invalid for a value that is none.
@@ -168,7 +168,8 @@ def _change_data(new: NewTable) -> dict[str, str]:
     if not find_fact(new.properties, Fact.IS_CDC_ENABLED):
         return {CDC_ENABLED: "false"}
     mode = find_fact(new.properties, Fact.CHANGE_MODE) or ChangeMode.BEFORE_AFTER.value
-    return {CDC_ENABLED: "true", CDC_MODE: str(mode)}
+    text = str(mode)
+    return {CDC_ENABLED: "true", CDC_MODE: text.lower() if version.has_low_change_modes else text}
 
 
 def _merge_mode(new: NewTable, version: TableVersion) -> str:
