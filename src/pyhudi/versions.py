@@ -111,6 +111,10 @@ class TimelineKind:
     commits: CommitForm
     # timeline.md sections 5 and 6.
     history: HistoryForm
+    # The format of commits in the history, if it is another one than in the timeline. timeline.md section 5.
+    history_commits: CommitForm
+    # The end in the name of a file of the history: of the instants in it the latest time of this kind.
+    history_end: Literal["requested", "completed"]
     # actions.md section 5.
     rollback: Rollback
     # The folder properties that a new table stores. layout.md section 2.3.
@@ -125,6 +129,8 @@ class TableVersion:
     number: int
     # Whether this release writes tables of this version.
     is_writable: bool
+    # No release of Apache Hudi has such tables. Only a text tells of them.
+    is_experimental: bool
     # timeline.md section 1.
     timeline: TimelineKind
     # A new table stores the version that it was created with. layout.md section 2.3.
@@ -208,6 +214,8 @@ LAYOUT_1: Final = TimelineKind(
     clustering="replacecommit",
     commits=CommitForm.JSON,
     history=HistoryForm.LOGS,
+    history_commits=CommitForm.JSON,
+    history_end="requested",
     rollback=Rollback.COMMAND_BLOCKS,
     new_folders=(("hoodie.archivelog.folder", "archived"),),
 )
@@ -218,6 +226,8 @@ LAYOUT_2: Final = TimelineKind(
     clustering="clustering",
     commits=CommitForm.AVRO,
     history=HistoryForm.SORTED_FILES,
+    history_commits=CommitForm.AVRO,
+    history_end="requested",
     rollback=Rollback.DELETED_FILES,
     new_folders=(
         ("hoodie.timeline.path", "timeline"),
@@ -225,12 +235,26 @@ LAYOUT_2: Final = TimelineKind(
         ("hoodie.archivelog.folder", "history"),
     ),
 )
+LAYOUT_OF_7: Final = replace(
+    LAYOUT_2,
+    number=1,
+    has_own_folder=False,
+    clustering="replacecommit",
+    history_commits=CommitForm.JSON,
+    history_end="completed",
+    new_folders=LAYOUT_1.new_folders,
+)
+"""Of the text for version 7: times in names and a sorted history, in the folders of layout 1. Only its table version
+tells it from layout 1.
+"""
+
 LAYOUTS: Final[Mapping[str, TimelineKind]] = {str(kind.number): kind for kind in (LAYOUT_1, LAYOUT_2)}
 """The timeline layouts, by their number in the table's properties."""
 
 _SIX: Final = TableVersion(
     number=6,
     is_writable=True,
+    is_experimental=False,
     timeline=LAYOUT_1,
     has_initial_version=False,
     has_base_format_flag=False,
@@ -282,6 +306,7 @@ _FIVE: Final = replace(
 _EIGHT: Final = TableVersion(
     number=8,
     is_writable=True,
+    is_experimental=False,
     timeline=LAYOUT_2,
     has_initial_version=True,
     has_base_format_flag=True,
@@ -314,6 +339,26 @@ _EIGHT: Final = TableVersion(
     index_removal=IndexRemoval.DELETE_BLOCKS,
     bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
 )
+_SEVEN: Final = replace(
+    _EIGHT,
+    number=7,
+    is_experimental=True,
+    timeline=LAYOUT_OF_7,
+    has_initial_version=False,
+    has_base_format_flag=False,
+    has_log_positions=False,
+    has_partial_blocks=False,
+    key_generator=KeyGeneratorForm.CLASS,
+    merging=Merging.PAYLOAD,
+    strategy_property=_SIX.strategy_property,
+    metadata_schema=6,
+    indexes=_SIX.indexes,
+    has_index_definitions=False,
+    has_partitioned_record_index=False,
+    expression_prefix="func_index_",
+    index_removal=IndexRemoval.RECORDS,
+    bootstrap_index=_SIX.bootstrap_index,
+)
 _NINE: Final = replace(
     _EIGHT,
     number=9,
@@ -325,7 +370,7 @@ _NINE: Final = replace(
     metadata_schema=9,
     index_version="V2",
 )
-_ROWS: Final = (_FIVE, _SIX, _EIGHT, _NINE)
+_ROWS: Final = (_FIVE, _SIX, _SEVEN, _EIGHT, _NINE)
 
 VERSIONS: Final[Mapping[int, TableVersion]] = {row.number: row for row in _ROWS}
 """The versions that this release reads, by number."""
@@ -348,11 +393,28 @@ def table_version(properties: Mapping[str, str], *, path: str) -> TableVersion:
 
     found = VERSIONS.get(int(text))
     if found is None:
-        raise Unsupported(
-            f"{path}: {TABLE_VERSION}={text}: expected one of {', '.join(map(str, VERSIONS))}; upgrade the table with "
-            "Apache Hudi, or use a release of pyhudi that knows this version"
-        )
+        way = _WAY_FROM_OLD if int(text) < min(VERSIONS) else _WAY_FROM_NEW
+        raise Unsupported(f"{path}: {TABLE_VERSION}={text}: expected one of {', '.join(map(str, VERSIONS))}; {way}")
     return found
+
+
+_WAY_FROM_OLD: Final = (
+    "its bytes do not tell all that is needed: the partition `default`, how its metadata table was kept, the checksum "
+    "of its properties. Write to it once with Apache Hudi 0.12 or 0.13, which makes it a table of version 5"
+)
+_WAY_FROM_NEW: Final = "use a release of pyhudi that knows this version"
+
+
+def timeline_kind(properties: Mapping[str, str]) -> TimelineKind | None:
+    """The layout of a table's timeline; None for a number that no layout has.
+
+    The number says it, except of a version whose layout shares its number with another.
+    """
+    version = properties.get(TABLE_VERSION, "")
+    row = VERSIONS.get(int(version)) if version.isascii() and version.isdigit() else None
+    if row is not None and row.timeline not in LAYOUTS.values():
+        return row.timeline
+    return LAYOUTS.get(properties.get(LAYOUT_VERSION, str(LAYOUT_1.number)))
 
 
 def is_born_with(properties: Mapping[str, str], kind: TimelineKind) -> bool:

@@ -111,7 +111,9 @@ def test_a_dry_run_says_each_step_and_does_none(tmp_path: Path) -> None:
 def test_what_goes_the_wrong_way_or_cannot_be_said_is_refused(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering=("a", "b"), table_version=9)
     with pytest.raises(Invalid, match="expected one of the numbers 5, 6, 8, 9"):
-        table.upgrade(7)
+        table.upgrade(4)
+    with pytest.raises(Unsupported, match="no release of Apache Hudi has version 7"):
+        table.downgrade(7)
     with pytest.raises(Invalid, match="version True: expected one of the numbers"):
         table.upgrade(True)
     with pytest.raises(Invalid, match="expected the version to go to"):

@@ -43,12 +43,12 @@ def test_logs_and_a_pending_compaction_of_ours_are_read_and_taken_over(
     shared.delete(sorted(shared.model.rows)[3::17])
     shared.check(hudi_0150)
     assert shared.ours.schedule_compaction().requested
-    shared.upsert(rows(key_range(3, 150, 5), turn=30))
+    shared.upsert(rows(sorted(shared.model.rows)[::5], turn=30))
     shared.check(hudi_0150)
     assert shared.ours.table_version == 5
-    shared.hudi_write(hudi_0150, "upsert", rows(key_range(3, 150, 7), turn=40), **given)
+    shared.hudi_write(hudi_0150, "upsert", rows(sorted(shared.model.rows)[::7], turn=40), **given)
     assert shared.ours.table_version == 6
-    shared.upsert(rows(key_range(3, 160, 4), turn=50))
+    shared.upsert(rows(sorted(shared.model.rows)[::4], turn=50))
     shared.check(hudi_0150)
     shared.ours.compact()
     shared.check(hudi_0150)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from pyhudi.api import queries, writes
-from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.access import list_storage, note_experimental, table_access
 from pyhudi.api.bootstrap import BootstrapCalls
 from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.creation import make_table
@@ -59,6 +59,7 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
         self._facts = access.config()
+        note_experimental(self._facts, access.location.uri)
         self._access = access
         self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 

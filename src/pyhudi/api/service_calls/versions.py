@@ -10,7 +10,7 @@ from pyhudi.api.service_calls.jobs import ServiceCalls
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.metrics.measuring import told
 from pyhudi.services.clean.settings import CleanSettings
-from pyhudi.services.upgrade.path import find_version, is_later
+from pyhudi.services.upgrade.path import find_version, is_later, refuse_without_steps
 from pyhudi.services.upgrade.run import (
     VersionChange,
     VersionResult,
@@ -72,6 +72,7 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
             snapshot, _, _ = self._handle.prepare(options)
 
         before = snapshot.config.version
+        refuse_without_steps(before, what=f"{what} table '{self._handle.name}' from version {before}")
         if before != target and is_later(target, before) != is_upgrade:
             raise Invalid(
                 f"table '{self._handle.name}': has version {before}: {what} to {target} goes the other way; call "

@@ -160,9 +160,7 @@ def fit_definitions(storage: Storage, target: TableVersion) -> None:
 
 
 def sweep(storage: Storage, config: TableConfig) -> None:
-    """Remove the timeline of the layout that the table has not, the times that are in its names now, and copies of plans
-    that nobody reads any more.
-    """
+    """Remove what counts no more: another layout's timeline, the times that are in its names now, copies of plans."""
     if not config.version.copies_compaction_plans:
         remove_plan_copies(storage)
     if config.layout.has_completion_times:
