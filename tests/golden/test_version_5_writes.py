@@ -18,7 +18,7 @@ from tests.support.golden_tables import GoldenTables, golden_names, with_long
 from tests.support.metadata_indexes import index_problems
 
 COW = [name for name in golden_names() if name.startswith("cow_") and "_v5_" in name]
-ALL_INDEXES = "mor_mdt_all_v5_h0131"
+ALL_INDEXES = "mor_indexes_v5_h0131"
 PENDING = "mor_compact_scheduled_v5_h0131"
 
 

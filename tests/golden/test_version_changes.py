@@ -1,6 +1,6 @@
 """A table of one version could become one of another that reads otherwise, or has other properties than Apache Hudi's.
 
-Golden tables of versions 6, 8 and 9 go both ways, and are read like before at each stop.
+Golden tables of versions 5, 6, 8 and 9 go both ways, and are read like before at each stop.
 """
 
 from pathlib import Path
@@ -14,13 +14,14 @@ from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, with_long
 
 NAMES = (
+    "cow_clean_archive_v5_h0131", "mor_compact_scheduled_v5_h0131", "mor_indexes_v5_h0131", "cow_cdc_v5_h0131",
     "cow_clean_archive_v6_h0150", "cow_clean_archive_v8_h102", "cow_clean_archive_v9_h120", "cow_cluster_v6_h0150",
     "cow_delete_partition_v9_h120", "cow_evo_columns_v6_h0150", "cow_restore_v8_h102", "mor_avro_v8_h102",
     "mor_cluster_partial_v9_h120", "mor_compact_scheduled_v6_h0150", "mor_compact_scheduled_v8_h102",
     "mor_evo_columns_v9_h120", "mor_event_time_v6_h0150", "mor_event_time_v9_h120", "mor_log_compact_v9_h120",
     "mor_mdt_all_v6_h0150", "mor_mdt_all_v9_h120", "mor_replace_v6_h0150", "mor_rollback_v9_h120",
 )  # fmt: skip
-QUICK = {"cow_clean_archive_v6_h0150", "mor_compact_scheduled_v8_h102", "mor_event_time_v9_h120"}
+QUICK = {"mor_compact_scheduled_v5_h0131", "cow_clean_archive_v6_h0150", "mor_compact_scheduled_v8_h102", "mor_event_time_v9_h120"}
 
 
 def changed(table: HudiTable, to: int) -> None:
