@@ -16,6 +16,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.keys.hashing_metadata import HashingMetadata
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan, CommitMetadata, WriteStat
+from pyhudi.index.planned_rings import is_resizing
 from pyhudi.services.clustering.inputs import (
     clustering_target,
     find_outdated,
@@ -27,7 +28,6 @@ from pyhudi.services.clustering.inputs import (
 )
 from pyhudi.services.clustering.plan import OPERATION
 from pyhudi.services.clustering.resizing import mark_rings, new_rings, put_rings, resize_tasks, rings_of_table
-from pyhudi.services.clustering.ring_plan import is_resizing
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.services.clustering.trigger import pending_clusterings, why_not_due
 from pyhudi.table.facts.bucket_facts import BucketFacts
