@@ -20,8 +20,12 @@ from tests.support.model import StepClock, seeded_uuids
 SIZE = "hoodie.parquet.max.file.size"
 SMALL, LARGE = {SIZE: "1000"}, {SIZE: "100000000"}
 """Every bucket is too large, or too small."""
-REFUSED = re.compile("is being clustered by|a table without a schema|its files were cleaned away")
-"""A write of a bucket whose resizing is pending, a delete before the first write, a restore to what was cleaned."""
+DOUBLE = {"hoodie.clustering.updates.strategy": "SparkConsistentBucketDuplicateUpdateStrategy"}
+REFUSED = re.compile(
+    "is being clustered by|have logged their rows|a table without a schema|its files were cleaned away"
+)
+"""A write of a bucket whose resizing is pending, its rollback after such a write, a delete before the first write, a
+restore to what was cleaned."""
 ARCHIVES = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
 
 
@@ -34,6 +38,7 @@ class RingsAgainstDict:
         self.held: dict[int, int] = {}
         self.after: dict[str, dict[int, int]] = {}
         version = self.chance.choice((6, 8, 9))
+        self.doubles = self.chance.random() < 0.5
         self.is_partitioned = self.chance.random() < 0.7
         properties = {
             "hoodie.index.type": "BUCKET",
@@ -43,6 +48,7 @@ class RingsAgainstDict:
             "hoodie.bucket.index.min.num.buckets": "1",
             SIZE: self.chance.choice(("1000", "20000", "200000")),
             "hoodie.table.cdc.enabled": str(self.chance.random() < 0.3).lower(),
+            **(DOUBLE if self.doubles else {}),
         }
         self.table = HudiTable.create(
             "", name="t", record_key="id", partition_by="p" if self.is_partitioned else None, ordering="ts",

@@ -15,6 +15,7 @@ from pyhudi.format.keys.hashing_metadata import (
 )
 from pyhudi.format.names import file_group_id
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan
+from pyhudi.table.view.pending import FileGroup
 
 _RESIZING_ENDING: Final = "ConsistentBucketClusteringExecutionStrategy"
 """Ends the names of the classes that resize rings, of every engine."""
@@ -71,7 +72,21 @@ def _entries(group: ClusteringGroup, path: str) -> tuple[str, int, tuple[Planned
     return partition, int(resizings), decode_planned_nodes(nodes, path=path)
 
 
-def new_groups(group: ClusteringGroup, *, path: str) -> dict[tuple[str, str], int]:
+def becoming(plan: ClusteringPlan, *, path: str) -> dict[FileGroup, frozenset[FileGroup]]:
+    """File group of the plan -> the file groups to which a resizing moves its rows. Empty for any other clustering.
+
+    Raises: as `planned_nodes`.
+    """
+    if not is_resizing(plan):
+        return {}
+    return {
+        (one.partition_path or "", one.file_id or ""): frozenset(new_groups(group, path=path))
+        for group in plan.input_groups or ()
+        for one in group.slices
+    }
+
+
+def new_groups(group: ClusteringGroup, *, path: str) -> dict[FileGroup, int]:
     """The file groups that a group of a resizing's plan makes, each with the last hash of its node.
 
     Raises: as `planned_nodes`.

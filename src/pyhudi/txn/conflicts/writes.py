@@ -29,8 +29,8 @@ class WriteRules:
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
     keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take: the clustering
-    gives way. `schema_before`: the table's schema before the write. `brings`: what the write changes in it, in words;
-    empty if nothing.
+    gives way. `doubles_rows`: planned anew, it also writes to what a pending resizing makes. `schema_before`: the
+    table's schema before the write. `brings`: what the write changes in it, in words; empty if nothing.
     """
 
     looks_keys_up: bool
@@ -41,6 +41,7 @@ class WriteRules:
     missed: frozenset[str] = frozenset()
     appends_freely: bool = False
     passes_clusterings: bool = False
+    doubles_rows: bool = False
     schema_before: str | None = None
     brings: str = ""
 
@@ -86,7 +87,8 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
         service = now.planned[taken[0]]
         return Refused(
             f"{now.uri}: {service.action} '{service.requested}', which was planned while this write ('{requested}') "
-            f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again"
+            f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again",
+            is_mendable=rules.doubles_rows,
         )
 
     by_keys, text = set[str](), ""
