@@ -247,6 +247,7 @@ def _conflict_rules(
         appends_freely=appends_freely(prepared, settings),
         passes_clusterings=settings.passes_clusterings,
         doubles_rows=settings.doubles_rows,
+        doubled_for=frozenset(task.base_instant for task in plan.doubled if task.base_instant is not None),
         schema_before=prepared.schema_before,
         brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
+from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, SliceInfo
 from pyhudi.index.bucket import unbucketed_uuid
+from pyhudi.index.doubled_logs import tells_rows
 from pyhudi.index.planned_rings import becoming
 from pyhudi.services.clustering.partitions import partitions_to_cluster
 from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
@@ -138,17 +140,20 @@ def find_outdated(snapshot: Snapshot, instant: Instant, plan: ClusteringPlan) ->
 
     moves = becoming(plan, path=plan_path(snapshot, instant)) if late else {}
     if late.keys() <= moves.keys():
-        _pass_over_doubled(snapshot, instant, late, moves)
+        _pass_over_doubled(snapshot, instant, plan, late, moves)
     return min((group for group, names in late.items() if names), default=None)
 
 
 def _pass_over_doubled(
     snapshot: Snapshot,
     instant: Instant,
+    plan: ClusteringPlan,
     late: Mapping[FileGroup, set[str]],
     moves: Mapping[FileGroup, frozenset[FileGroup]],
 ) -> None:
-    """Take those names out of `late` whose rows were also logged for what a resizing makes of the group."""
+    """Take those names out of `late` whose rows were also logged for what a resizing makes of the group, or that hold
+    none.
+    """
     timeline = snapshot.timeline
     for write in timeline.completed_writes if late else ():
         if max(write.requested, timeline.effective_time(write)) > instant.requested:
@@ -156,6 +161,13 @@ def _pass_over_doubled(
             for (partition, file_id), names in late.items():
                 if moves[partition, file_id] & change.appended:
                     names -= {_bare(file.path) for file in change.files.get(partition, ())}
+
+    current = _current(snapshot, plan) if any(late.values()) else {}
+    for group, names in late.items():
+        sizes = {log.name.format(): log.size_bytes for log in current[group].log_files} if names else {}
+        for name in [name for name in names if name in sizes]:
+            if not tells_rows(snapshot.storage, timeline, join(group[0], name), sizes[name]):
+                names.remove(name)
 
 
 def _planned_names(one: SliceInfo) -> set[str]:

@@ -29,8 +29,9 @@ class WriteRules:
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
     keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take: the clustering
-    gives way. `doubles_rows`: planned anew, it also writes to what a pending resizing makes. `schema_before`: the
-    table's schema before the write. `brings`: what the write changes in it, in words; empty if nothing.
+    gives way. `doubles_rows`: planned anew, it also writes to what a pending resizing makes. `doubled_for`: the
+    requested times of the resizings for which it did. `schema_before`: the table's schema before the write. `brings`:
+    what the write changes in it, in words; empty if nothing.
     """
 
     looks_keys_up: bool
@@ -42,6 +43,7 @@ class WriteRules:
     appends_freely: bool = False
     passes_clusterings: bool = False
     doubles_rows: bool = False
+    doubled_for: frozenset[str] = frozenset()
     schema_before: str | None = None
     brings: str = ""
 
@@ -80,6 +82,9 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     if again := _stored_again(mine, now):
         return Refused(again)
 
+    if ended := _ended(mine, now, rules):
+        return Refused(ended, is_mendable=True)
+
     planned = [group for group in now.planned if group not in mine.upon.planned]
     taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
     if taken:
@@ -112,6 +117,17 @@ def _stored_again(mine: Mine, now: TableState) -> str:
         if other.batch and other.batch == mine.change.batch:
             return f"{now.uri}: '{other.requested}' stored this batch of the stream meanwhile; it is not stored twice"
     return ""
+
+
+def _ended(mine: Mine, now: TableState, rules: WriteRules) -> str:
+    """Why rows must not be logged for a resizing that is no longer pending: nobody would ever see them there."""
+    ended = sorted(rules.doubled_for - {instant.requested for instant in now.pending})
+    if not ended:
+        return ""
+    return (
+        f"{now.uri}: clustering '{ended[0]}', for which this write ('{mine.target.requested}') has logged its rows, too, "
+        "ended meanwhile; run the write again"
+    )
 
 
 def compacted_since(mine: Mine, now: TableState) -> frozenset[FileGroup]:
