@@ -70,20 +70,11 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
             is_mendable=True,
         )
 
-    # Archived writes are older than all that is on the timeline now.
-    oldest = min(now.committed, default="")
-    gone = sorted(commit for commit in mine.upon.committed - now.committed if commit >= oldest)
-    if gone:
-        return Refused(
-            f"{now.uri}: the write '{gone[0]}' was taken back while this write ran; run the write again",
-            is_mendable=True,
-        )
-
     if again := _stored_again(mine, now):
         return Refused(again)
 
-    if ended := _ended(mine, now, rules):
-        return Refused(ended, is_mendable=True)
+    if undone := _taken_back(mine, now) or _ended(mine, now, rules):
+        return Refused(undone, is_mendable=True)
 
     planned = [group for group in now.planned if group not in mine.upon.planned]
     taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
@@ -111,6 +102,13 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
 
 
+def _taken_back(mine: Mine, now: TableState) -> str:
+    """Why a write upon a write that was taken back meanwhile must not complete."""
+    oldest = min(now.committed, default="")  # archived writes are older than all that is on the timeline now
+    gone = sorted(commit for commit in mine.upon.committed - now.committed if commit >= oldest)
+    return f"{now.uri}: the write '{gone[0]}' was taken back while this write ran; run the write again" if gone else ""
+
+
 def _stored_again(mine: Mine, now: TableState) -> str:
     """Why a batch of a stream must not be stored, if another driver of the stream stored it meanwhile."""
     for other in now.changes:
@@ -125,8 +123,8 @@ def _ended(mine: Mine, now: TableState, rules: WriteRules) -> str:
     if not ended:
         return ""
     return (
-        f"{now.uri}: clustering '{ended[0]}', for which this write ('{mine.target.requested}') has logged its rows, too, "
-        "ended meanwhile; run the write again"
+        f"{now.uri}: clustering '{ended[0]}' ended, for which this write ('{mine.target.requested}') has logged its "
+        "rows, too; run the write again"
     )
 
 
