@@ -21,6 +21,7 @@ from pyhudi.versions import (
     TimelineKind,
     is_born_with,
     table_version,
+    timeline_kind,
 )
 from tests.support.golden_tables import FOLDER, golden_names
 
@@ -64,7 +65,22 @@ def test_what_versions_6_and_8_have_alike() -> None:
         "has_low_change_modes", "has_group_suffix", "has_metadata_log_compaction", "ordering_property",
         "has_many_orderings", "has_partial_update_modes", "expression_prefix", "index_version",
     }  # fmt: skip
-    assert differences(LAYOUT_1, LAYOUT_2) == {of.name for of in fields(TimelineKind)}
+    assert differences(LAYOUT_1, LAYOUT_2) == {of.name for of in fields(TimelineKind)} - {"history_end"}
+
+
+def test_what_version_7_has_of_8_and_of_6() -> None:
+    """The text for version 7; docs/versions.md says which choices it leaves."""
+    assert differences(VERSIONS[7], VERSIONS[8]) == {
+        "number", "is_experimental", "timeline", "has_initial_version", "has_base_format_flag", "has_log_positions",
+        "has_partial_blocks", "key_generator", "merging", "strategy_property", "metadata_schema", "indexes",
+        "has_index_definitions", "has_partitioned_record_index", "expression_prefix", "index_removal",
+        "bootstrap_index",
+    }  # fmt: skip
+    assert differences(VERSIONS[7].timeline, LAYOUT_2) == {
+        "number", "has_own_folder", "clustering", "history_commits", "history_end", "new_folders",
+    }  # fmt: skip
+    assert timeline_kind({"hoodie.table.version": "7", "hoodie.timeline.layout.version": "2"}) == VERSIONS[7].timeline
+    assert timeline_kind({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "3"}) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=str)
