@@ -263,7 +263,9 @@ _SIX: Final = TableVersion(
     indexes=frozenset({"bloom_filters", "column_stats", "record_index"}), has_index_definitions=False,
     has_partitioned_record_index=False, expression_prefix="expr_index_", index_version="V1",
     index_removal=IndexRemoval.RECORDS,
-    bootstrap_index=("hoodie.bootstrap.index.class", "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"),
+    bootstrap_index=(
+        "hoodie.bootstrap.index.class", "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
+    ),
 )  # fmt: skip
 _FIVE: Final = replace(
     _SIX,

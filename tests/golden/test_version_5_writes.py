@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Unsupported
-from pyhudi.format.log.block import BlockType
+from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.delete import decode_delete_content, encode_delete_content
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.versions import LogContent
@@ -77,7 +77,7 @@ def test_the_plan_of_a_compaction_lies_twice_and_the_copy_goes_with_the_version(
     assert_same_rows(table.scan(meta_fields=False).to_arrow(), rows)
 
 
-def blocks(log: Path) -> list:  # type: ignore[type-arg]
+def blocks(log: Path) -> list[LogBlock]:
     return list(read_blocks(log.read_bytes(), path=log.name))
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -56,8 +57,8 @@ def test_ours_lie_where_the_text_says_and_hold_what_it_says(tmp_path: Path) -> N
     newest = table.timeline()[-1]
     for instant in (i for i in table.timeline() if i.action == "commit"):
         name = f"{instant.requested}_{instant.completed}.commit"
-        (stored,) = fastavro.reader(io.BytesIO((hoodie / name).read_bytes()))
-        assert stored["operationType"] == "UPSERT"
+        stored: list[Any] = list(fastavro.reader(io.BytesIO((hoodie / name).read_bytes())))
+        assert [one["operationType"] for one in stored] == ["UPSERT"]
     assert not (hoodie / "timeline").exists()
     number = (hoodie / "archived" / "_version_").read_text()
     files = json.loads((hoodie / "archived" / f"manifest_{number}").read_text())["files"]

@@ -22,11 +22,9 @@ NAMES = (
     "mor_mdt_all_v6_h0150", "mor_mdt_all_v9_h120", "mor_replace_v6_h0150", "mor_rollback_v9_h120",
 )  # fmt: skip
 QUICK = {
-    "mor_compact_scheduled_v5_h0131",
-    "cow_clean_archive_v6_h0150",
-    "mor_compact_scheduled_v8_h102",
+    "mor_compact_scheduled_v5_h0131", "cow_clean_archive_v6_h0150", "mor_compact_scheduled_v8_h102",
     "mor_event_time_v9_h120",
-}
+}  # fmt: skip
 
 
 def changed(table: HudiTable, to: int) -> None:

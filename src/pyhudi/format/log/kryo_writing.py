@@ -90,20 +90,20 @@ def _put_text(out: Bytes, at: Index, data: Bytes, start: Index, end: Index) -> I
     else:
         at += 1
 
-    step = start
-    while step < end:
-        first = np.int64(data[step])
+    read: Index = start
+    while read < end:
+        first = np.int64(data[read])
         size = 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
         code = first if size == 1 else first & (0x7F >> size)
         for more in range(1, size):
-            code = code << 6 | np.int64(data[step + more]) & 0x3F
+            code = code << 6 | np.int64(data[read + more]) & 0x3F
         if size == 4:
             code -= 0x10000
             at = _put_unit(out, at, 0xD800 | code >> 10)
             at = _put_unit(out, at, 0xDC00 | code & 0x3FF)
         else:
             at = _put_unit(out, at, code)
-        step += size
+        read += size
     return at
 
 
@@ -215,7 +215,7 @@ def encode_kryo_deletes(deletes: pa.RecordBatch) -> bytes:
     size_max = 256 + _ROW_BYTES_MAX * len(kinds) + 2 * (keys.size + partitions.size + texts.size)
     out = np.zeros(size_max, np.uint8)
     size = _put_deletes(
-        tuple(np.frombuffer(name, np.uint8) for name in (_ARRAY_NAME, _RECORD_NAME, _KEY_NAME)),
+        (_as_bytes(_ARRAY_NAME), _as_bytes(_RECORD_NAME), _as_bytes(_KEY_NAME)),
         keys, key_ends, partitions, partition_ends, np.asarray(named.indices).astype(np.int64),
         kinds, _numbers(deletes.column(3), kinds), texts, text_ends,
         np.full(max(len(named.dictionary), 1), -1, np.int64), out,
@@ -235,6 +235,10 @@ def _refusal(kind: OrderingKind) -> str:
         f"deletes ordered by a {kind.name.lower()}: table version 5 stores ordering values as Java objects, of which "
         "this release writes numbers, booleans and texts; upgrade the table, or order it by a column of those"
     )
+
+
+def _as_bytes(name: bytes) -> Bytes:
+    return np.frombuffer(name, np.uint8)
 
 
 def _texts(column: pa.Array) -> tuple[Bytes, Numbers]:
