@@ -149,7 +149,7 @@ def run(placement: str, table_type: str, version: int, seed: int, count: int) ->
     clock = StepClock()
     handles = Handles(MemoryStorage(clock_ms=lambda: clock.ms), clock, seeded_uuids(seed), SerialExecutor())
     table = handles.create(table_type=table_type, table_version=version, properties=PLACEMENTS[placement])
-    kinds = OF_VERSION_6 if version == 6 else tuple(INDEXES)
+    kinds = OF_VERSION_6[version == 5 :] if version <= 7 else tuple(INDEXES)
     steps = Steps(table, random.Random(seed), kinds, replaces=placement != "RING")
     steps.upsert()
 
@@ -178,7 +178,7 @@ def test_indexes_stay_true(placement: str, table_type: str, version: int) -> Non
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 112))
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", [5, 6, 7, 8, 9])
 @pytest.mark.parametrize("placement,table_type", PLACED)
 def test_indexes_stay_true_in_the_long_run(placement: str, table_type: str, version: int, seed: int) -> None:
     run(placement, table_type, version, seed, count=40)
