@@ -352,8 +352,8 @@ def table_version(properties: Mapping[str, str], *, path: str) -> TableVersion:
 
 
 _WAY_FROM_OLD: Final = (
-    "such tables keep rows without a partition value in another folder, and their metadata tables by other rules, which "
-    "their bytes do not tell. Write to it once with Apache Hudi 0.12 or 0.13, which makes it a table of version 5"
+    "such tables keep rows without a partition value in another folder, and their metadata tables by other rules, "
+    "which their bytes do not tell. Write to it once with Apache Hudi 0.12 or 0.13, which makes it a table of version 5"
 )
 _WAY_FROM_NEW: Final = "use a release of pyhudi that knows this version"
 

@@ -122,3 +122,19 @@ def test_what_version_5_does_not_have_is_refused(tmp_path: Path) -> None:
         table.build_index("record_index")
     with pytest.raises(Unsupported, match="the metadata table of version 5 has no log compactions"):
         table.upsert(pa.table({"id": ["a"], "day": [1]}), options={"hoodie.metadata.log.compaction.enable": "true"})
+
+
+def test_a_metadata_table_that_came_from_version_5_keeps_its_file_groups(tmp_path: Path) -> None:
+    """0.15.0 makes a table one of version 6 by its properties alone. A second group would hide what the first holds."""
+    golden = GoldenTables(tmp_path).get("mor_indexes_v5_h0131")
+    metadata = golden.path / ".hoodie" / "metadata"
+    for folder in (golden.path, metadata):
+        stated = folder / ".hoodie" / "hoodie.properties"
+        stated.write_text(stated.read_text().replace("hoodie.table.version=5", "hoodie.table.version=6"))
+    table = HudiTable.open(golden.path)
+    rows = table.scan(meta_fields=False).to_arrow()
+    table.upsert(rows.slice(0, 3))
+    assert table.table_version == 6
+    assert {file.name.lstrip(".").partition("_")[0] for file in metadata.glob("files/*000*_*")} == {"files-0000"}
+    assert table.metadata.validate().differences == ()
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), rows)
