@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict
 from pyhudi.executor import Executor
-from pyhudi.format.metadata.groups import FILES
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
 from pyhudi.format.timeline.instant_text import INIT_INSTANT
@@ -16,7 +15,7 @@ from pyhudi.format.timeline.records import WriteStat
 from pyhudi.merge.mergers import EVENT_TIME_ID, PAYLOAD_ID
 from pyhudi.metadata.derive.changes import CELLS, InitialPartition, PartitionChange, no_keys
 from pyhudi.metadata.derive.changes_files import initial_files_change
-from pyhudi.metadata.kinds.registry import is_listing
+from pyhudi.metadata.kinds.registry import LISTING, is_listing
 from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.store.table import MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.storage.protocol import Storage
@@ -59,7 +58,7 @@ def create_metadata_table(
 
     has_suffixes = config.version.metadata_instants.have_suffixes
     init = by_name.init_instant(config.version, data_timeline) if has_suffixes else INIT_INSTANT
-    (group,) = group_ids(config.version, FILES, 1)
+    (group,) = group_ids(config.version, LISTING, 1)
     change = initial_files_change(files, table_version=config.version, base_file=base_file_name(group, init))
     _write_partition(
         table, init, InitialPartition(change.partition, [change], {None: 1}),
