@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         WriteResult,
         option_verdicts,
         register_merger,
+        register_payload_class,
     )
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "WriteResult",
     "option_verdicts",
     "register_merger",
+    "register_payload_class",
 ]
 
 

@@ -5,7 +5,7 @@ from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.merge.mergers import RecordMerger, register_merger
+from pyhudi.merge.mergers import RecordMerger, register_merger, register_payload_class
 from pyhudi.options.verdicts import OptionVerdict, option_verdicts
 from pyhudi.services.archive.run import ArchiveResult
 from pyhudi.services.clean.run import CleanResult
@@ -40,4 +40,5 @@ __all__ = [
     "WriteResult",
     "option_verdicts",
     "register_merger",
+    "register_payload_class",
 ]

@@ -8,7 +8,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import HOODIE, PROPERTIES
 from pyhudi.format.properties import encode_table_properties
-from pyhudi.merge.mergers import PAYLOAD_ID
+from pyhudi.merge.mergers import PAYLOAD_ID, find_payload_merger
 from pyhudi.merge.payloads import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -204,11 +204,12 @@ def _merging(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
 
 def _merging_by_payload(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
     """Seen: 0.15.0 stores the same strategy id for every payload class. The payload class alone decides."""
-    if mode not in _PAYLOADS:
+    if mode not in _PAYLOADS and find_payload_merger(_payload(new)) is None:
         raise Unsupported(
             f"hoodie.compaction.payload.class='{_payload(new)}': this release creates tables of version "
             f"{new.table_version} where the row of a key wins that came last, or the one with the greatest ordering "
-            "value; create the table with table_version=9"
+            "value, or a payload class with a registered merger (pyhudi.register_payload_class); create the table with "
+            "table_version=9"
         )
     return {
         version.strategy_property: _PAYLOADS["EVENT_TIME_ORDERING"][1],

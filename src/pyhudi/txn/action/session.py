@@ -254,12 +254,14 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         if value and value.upper() not in {of.upper() for of in known}:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
 
-    merge_rules(config.properties, version=config.version, path=uri)
-    if config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM:
+    rules = merge_rules(config.properties, version=config.version, path=uri)
+    is_custom = config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM
+    if is_custom and rules.merger is None:
         payload = config.properties.get("hoodie.compaction.payload.class", "")
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
-            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value"
+            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value, "
+            "or a merger that is registered for the class (pyhudi.register_payload_class)"
         )
 
     if config.key_kind is KeyKind.OTHER:
