@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Explanation,
         HudiTable,
         Instant,
+        KeyGenerator,
         OptionVerdict,
         RecordMerger,
         RestoreResult,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         When,
         WriteResult,
         option_verdicts,
+        register_key_generator,
         register_merger,
         register_payload_class,
     )
@@ -60,6 +62,7 @@ __all__ = [
     "HudiTable",
     "Instant",
     "Invalid",
+    "KeyGenerator",
     "LockLost",
     "NotFound",
     "OptionVerdict",
@@ -76,6 +79,7 @@ __all__ = [
     "When",
     "WriteResult",
     "option_verdicts",
+    "register_key_generator",
     "register_merger",
     "register_payload_class",
 ]

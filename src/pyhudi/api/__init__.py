@@ -4,6 +4,7 @@ from pyhudi.api.changes import Changes
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
+from pyhudi.format.keys.own_generators import KeyGenerator, register_key_generator
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.merge.mergers import RecordMerger, register_merger, register_payload_class
 from pyhudi.options.verdicts import OptionVerdict, option_verdicts
@@ -28,6 +29,7 @@ __all__ = [
     "Explanation",
     "HudiTable",
     "Instant",
+    "KeyGenerator",
     "OptionVerdict",
     "RecordMerger",
     "RestoreResult",
@@ -39,6 +41,7 @@ __all__ = [
     "When",
     "WriteResult",
     "option_verdicts",
+    "register_key_generator",
     "register_merger",
     "register_payload_class",
 ]

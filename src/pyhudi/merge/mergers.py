@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import Bug, Invalid
-from pyhudi.options.registered import OwnKind, Registered, checked_name
+from pyhudi.options.registered import PAYLOAD_CLASSES, OwnKind, Registered, checked_name
 
 EVENT_TIME_ID: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_ID: Final = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
@@ -64,7 +64,7 @@ def register_payload_class(payload_class: str, factory: MergerFactory) -> None:
     if not callable(factory):
         raise Invalid(f"payload class '{payload_class}': expected a class or function that makes a merger, "
                       f"found {type(factory).__name__}")  # fmt: skip
-    _payloads.add(checked_name(OwnKind.PAYLOAD_CLASS, payload_class), factory)
+    _payloads.add(checked_name(OwnKind.PAYLOAD_CLASS, payload_class, PAYLOAD_CLASSES), factory)
 
 
 def find_merger(strategy_id: str) -> RecordMerger | None:

@@ -1,12 +1,26 @@
 """What users register by name: key generators, payload classes, indexes, mergers. Options then name them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from pyhudi.errors import Invalid
 
 T = TypeVar("T")
+
+PAYLOAD_CLASSES = (
+    "DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "EventTimeAvroPayload", "PartialUpdateAvroPayload",
+    "OverwriteNonDefaultsWithLatestAvroPayload", "AWSDmsAvroPayload", "PostgresDebeziumAvroPayload",
+    "MySqlDebeziumAvroPayload",
+)  # fmt: skip
+"""Payload classes of Apache Hudi that are known here, without their packages."""
+
+KEY_GENERATOR_CLASSES = tuple(
+    f"{kind}{avro}KeyGenerator"
+    for kind in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
+    for avro in ("", "Avro")
+)
+"""Key generators of Apache Hudi that are known here, without their packages."""
 
 
 class OwnKind(StrEnum):
@@ -50,15 +64,16 @@ def is_registered(kind: OwnKind, name: str) -> bool:
     return name in _names.get(kind, ())
 
 
-def checked_name(kind: OwnKind, name: object) -> str:
+def checked_name(kind: OwnKind, name: object, built_in: Collection[str]) -> str:
     """A name under which something may be registered, without spaces around it.
 
-    Raises: Invalid for a name that an option could not state, or that Apache Hudi's own classes have.
+    `built_in`: names without packages that mean something without a registration.
+    Raises: Invalid for a name that an option could not state, or that is built in.
     """
     text = name.strip() if isinstance(name, str) else ""
     if not text or any(char in text for char in ", \t\n=:"):
         raise Invalid(f"{kind} {name!r}: expected a name without spaces, commas, colons and '='")
-    if text.startswith(("org.apache.hudi.", "com.uber.hoodie.")):
+    if text.rpartition(".")[2].upper() in {known.upper() for known in built_in}:
         raise Invalid(f"{kind} '{text}': expected a name of your own, this one is Apache Hudi's")
     return text
 

@@ -87,8 +87,7 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
             continue  # version 9 states by other properties what this class does
 
         asked, stored = parse_fact(fact, name, text), facts.get(fact)
-        is_other_class = fact is Fact.MERGE_MODE and is_registered(OwnKind.PAYLOAD_CLASS, text.strip())
-        if asked == stored and not is_other_class:
+        if asked == stored and not _is_other_class(fact, text, facts):
             continue
 
         if fact is Fact.VERSION:
@@ -101,6 +100,17 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
             f"{fact.value.removeprefix('is_').removeprefix('has_').replace('_', ' ')}; leave the "
             "option out, or make another table"
         )
+
+
+def _is_other_class(fact: Fact, text: str, facts: TableFacts) -> bool:
+    """Whether an option names a registered class where the table has another one: kinds alone do not tell them apart."""
+    match fact:
+        case Fact.MERGE_MODE:
+            return is_registered(OwnKind.PAYLOAD_CLASS, text.strip()) and text.strip() != facts.payload
+        case Fact.KEY_GENERATOR:
+            return is_registered(OwnKind.KEY_GENERATOR, text.strip()) and text.strip() != facts.key_generator_class
+        case _:
+            return False
 
 
 def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:

@@ -11,6 +11,7 @@ from datetime import tzinfo
 from typing import get_args
 
 from pyhudi.errors import Unavailable, Unsupported
+from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
@@ -264,10 +265,13 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
             "or a merger that is registered for the class (pyhudi.register_payload_class)"
         )
 
-    if config.key_kind is KeyKind.OTHER:
+    if config.key_kind is KeyKind.OTHER and find_key_generator(config.key_generator_class) is None:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
-        raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")
+        raise Unsupported(
+            f"{uri}: {said}: expected a key generator of Apache Hudi's, or one that is registered in this process under "
+            f"the name '{config.key_generator_class}' (pyhudi.register_key_generator), found none; the table can be read"
+        )
 
 
 def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:

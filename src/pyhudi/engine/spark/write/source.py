@@ -16,7 +16,7 @@ from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
-from pyhudi.engine.spark.write.keys import partition_path, quoted, record_key, refuse_bad_times
+from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
 from pyhudi.engine.spark.write.shuffle import to_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
 from pyhudi.engine.spark.write.tagging import (
@@ -81,9 +81,7 @@ class SparkSource:
         columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
         typed = self._input.select(*columns, *([ARRIVAL] if ARRIVAL in self._input.columns else []))
         kept = typed if self._is_stable else self._kept.keep(typed)
-        rows = kept.withColumns(
-            {RECORD_KEY: record_key(spec.keys, spec.schema), PARTITION_PATH: partition_path(spec.keys, spec.schema)}
-        )
+        rows = with_keys(kept, spec.keys, spec.schema)
 
         never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
         stays = f.lit(True) if LEAVES not in spec.schema.names else ~f.coalesce(f.col(LEAVES), f.lit(False))
