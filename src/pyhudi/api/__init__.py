@@ -6,7 +6,9 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.format.keys.own_generators import KeyGenerator, register_key_generator
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.index.own.protocol import IndexOf, LocationChanges, OwnIndex, register_index
 from pyhudi.merge.mergers import RecordMerger, register_merger, register_payload_class
+from pyhudi.options.dotted_names import allow_dotted_names
 from pyhudi.options.verdicts import OptionVerdict, option_verdicts
 from pyhudi.services.archive.run import ArchiveResult
 from pyhudi.services.clean.run import CleanResult
@@ -28,9 +30,12 @@ __all__ = [
     "ExpiryResult",
     "Explanation",
     "HudiTable",
+    "IndexOf",
     "Instant",
     "KeyGenerator",
+    "LocationChanges",
     "OptionVerdict",
+    "OwnIndex",
     "RecordMerger",
     "RestoreResult",
     "RollbackResult",
@@ -40,7 +45,9 @@ __all__ = [
     "TableMetadata",
     "When",
     "WriteResult",
+    "allow_dotted_names",
     "option_verdicts",
+    "register_index",
     "register_key_generator",
     "register_merger",
     "register_payload_class",

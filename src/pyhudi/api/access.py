@@ -8,6 +8,7 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
+from pyhudi.index.own.protocol import IndexOf, find_index
 from pyhudi.metadata.kinds.registry import index_pruners
 from pyhudi.metadata.store.files_partition import is_metadata_table_gone, open_listing
 from pyhudi.metadata.store.indexes import open_indexes
@@ -30,6 +31,7 @@ from pyhudi.txn.locks.guard import Guard, open_guard
 from pyhudi.txn.locks.hold import Hold
 from pyhudi.txn.locks.providers.registry import provided_guard
 from pyhudi.txn.locks.providers.settings import LockSettings
+from pyhudi.write.own_index import OwnIndexKeeper
 from pyhudi.write.settings import WriteSettings
 
 
@@ -132,9 +134,14 @@ def commit_participants(
     readers: Executor | None = None,
     rebuilds: Collection[str] = (),
 ) -> list[CommitParticipant]:
-    """Who takes part in each commit of a table: its metadata table, and the history of its columns."""
+    """Who takes part in each commit of a table: its metadata table, the history of its columns, an index of the user's."""
     upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers, rebuilds)
-    return [upkeep, SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)]
+    history = SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)
+    parts: list[CommitParticipant] = [upkeep, history]
+    if not settings.index_class:
+        return parts
+    own = IndexOf(access.storage.location.uri, snapshot.config.name)
+    return [*parts, OwnIndexKeeper(find_index(settings.index_class), own, access.snapshot, readers or executor)]
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:

@@ -4,12 +4,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pyhudi.format.keys.own_generators import register_key_generator
+from pyhudi.index.own.protocol import register_index
 from pyhudi.options.dotted_names import is_allowed, load_dotted
 from pyhudi.options.registered import OwnKind, is_registered
+
+
+
+def _register_index(name: str, factory: Any) -> None:
+    """A class may say by its attribute `is_global` whether it is a global index, which it is otherwise."""
+    register_index(name, factory, is_global=bool(getattr(factory, "is_global", True)))
+
 
 _LOADED: Final[Mapping[str, tuple[OwnKind, Callable[[str, Any], None]]]] = {
     "hoodie.datasource.write.keygenerator.class": (OwnKind.KEY_GENERATOR, register_key_generator),
     "hoodie.bootstrap.keygen.class": (OwnKind.KEY_GENERATOR, register_key_generator),
+    "hoodie.index.class": (OwnKind.INDEX, _register_index),
 }
 
 

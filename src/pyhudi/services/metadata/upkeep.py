@@ -242,6 +242,9 @@ class MetadataTableUpkeep:
             return self.before_completion(requested, metadata)
         self._drop_others(config, indexes)
 
+    def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Nothing: the metadata table took the commit in before."""
+
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take the deleted files out of `files` and the indexes."""
         config = self._config()

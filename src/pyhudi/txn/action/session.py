@@ -133,6 +133,8 @@ class WriteSession:
             verdict=verdict,
         )
         completed = run.on(table).complete(ending)
+        for participant in table.participants:
+            participant.after_completion(run.requested, metadata)
         return completion_time(table.storage, table.layout, completed, self.snapshot.zone)
 
     def forget(self, target: Instant) -> None:

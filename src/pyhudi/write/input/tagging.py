@@ -14,6 +14,8 @@ from pyhudi.index.bloom_metadata import key_statistics
 from pyhudi.index.choice import FileLookupType, choose_index, is_global_index
 from pyhudi.index.compacting import CompactingIndex
 from pyhudi.index.hits import Index
+from pyhudi.index.own.lookup import OwnLookup
+from pyhudi.index.own.protocol import find_index as find_own_index
 from pyhudi.index.record_index import RecordIndex, record_index_missing
 from pyhudi.merge.rules import MergeMode, MergeRules
 from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
@@ -55,7 +57,7 @@ def refuse_moving_parts(rules: MergeRules, settings: WriteSettings, *, table_nam
     """
     if settings.has_global_index and not rules.wins_whole:
         raise Unsupported(
-            f"upsert into table '{table_name}': hoodie.index.type='{settings.index_type}' with rules of merging that "
+            f"upsert into table '{table_name}': {settings.index_said} with rules of merging that "
             "make one row of two: expected an index by partition (SIMPLE, BLOOM), as a row that moves to another "
             "partition would lose what is stored of it"
         )
@@ -79,7 +81,7 @@ def tagging_of_table(
     index of base files on the logs that pending compactions take. One get for each of those.
     """
     config, (index, moves) = snapshot.config, find_index(snapshot, settings, executor)
-    if isinstance(index, RecordIndex):
+    if isinstance(index, RecordIndex | OwnLookup):
         index = replace(index, bring=stored.bring_groups)
     elif looks_keys_up(operation, settings) and index.is_global:
         stored.bring_all()
@@ -114,6 +116,8 @@ def find_index(snapshot: Snapshot, settings: WriteSettings, executor: Executor) 
     A record index that is not ready, or of the other kind, is none: base files are searched instead, with a log line.
     Requests: none for an index of base files; for others the metadata table's properties and timeline.
     """
+    if settings.index_class:
+        return OwnLookup.of(find_own_index(settings.index_class), snapshot), settings.updates_partition_path
     kind = settings.index_type
     assert kind != "BUCKET"
     match kind:
