@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from enum import StrEnum
+from functools import partial
 from typing import Generic, TypeVar
 
 from pyhudi.errors import Invalid
@@ -80,6 +81,8 @@ def checked_name(kind: OwnKind, name: object, built_in: Collection[str]) -> str:
 
 def _definition(factory: object) -> object:
     """What identifies a function or class: its module and name, or the object itself if it has no name."""
+    if isinstance(factory, partial):
+        return (_definition(factory.func), factory.args, tuple(sorted(factory.keywords.items())))
     name = getattr(factory, "__qualname__", None)
     is_named = name is not None and "<lambda>" not in name
     return (getattr(factory, "__module__", None), name) if is_named else factory

@@ -17,6 +17,7 @@ from pyhudi.engine.spark.write.buckets import with_rule_buckets
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
 from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
+from pyhudi.engine.spark.write.record_lookup import of_one_state
 from pyhudi.engine.spark.write.shuffle import to_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
 from pyhudi.engine.spark.write.tagging import (
@@ -145,8 +146,9 @@ class SparkInput:
         candidates = find_candidates(lookup)
         if not candidates:
             return SparkTagged(settled, None, slices, {}, moves=tagging.moves)
-        keys = self.kept.keep(tagged_keys(lookup, candidates))
-        found = _targets(keys)
+        with of_one_state(tagging.index):
+            keys = self.kept.keep(tagged_keys(lookup, candidates))
+            found = _targets(keys)
 
         shared = {at for targets in found for at in targets[1] if len(targets[1]) > 1}
         is_certain = tagging.index.is_global or tagging.index.is_exact or tagging.drops_stored
