@@ -51,6 +51,11 @@ class Known:
             {"form": _FORM, "start": self.start, "clean": self.clean, "writes": sorted(self.writes)}
         )
 
+    def is_of_same_writes(self, now: "Known") -> bool:
+        """Whether the index knows the same writes by now. Cleans and archivings take none away."""
+        archived = self.writes - now.writes
+        return now.writes <= self.writes and all(requested < (now.start or "") for requested in archived)
+
     def missed(self, timeline: Timeline) -> tuple[Instant, ...] | None:
         """The completed writes that the index was not told of, by requested time. None: it must be built anew.
 

@@ -145,8 +145,9 @@ class OwnLookup:
         with opened(self.registered, self.table) as index:
             self._refuse_other_state(index.state())
 
-    def _refuse_other_state(self, now: str | None) -> None:
-        if now == Known.of(self.timeline).text:
+    def _refuse_other_state(self, state: str | None) -> None:
+        now = Known.parse(state)
+        if now is not None and Known.of(self.timeline).is_of_same_writes(now):
             return
         who = f"index '{self.registered.name}' of table '{self.table.name}'"
         if now is None:
