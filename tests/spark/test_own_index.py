@@ -1,7 +1,7 @@
 """By an index of the user's, a write on Spark could find other keys than in this process, or answers of two states.
 
-Each write is done twice, on Spark and with the same rows as Arrow; rows and counts must be equal, and the index must hold
-what the table holds. On a cluster the tasks open the index themselves.
+Each write is done twice, on Spark and with the same rows as Arrow; rows and counts must be equal, and the index must
+hold what the table holds. On a cluster the tasks open the index themselves.
 """
 
 from functools import partial
@@ -15,9 +15,9 @@ from pyhudi import HudiTable, register_index
 from tests.spark.handovers import handed
 from tests.spark.test_indexes import SMALL, first_rows, moving_rows, rows
 from tests.spark.test_writes import Twins
+from tests.support.own_index import assert_true
 from tests.support.spark_frames import on_spark
 from tests.support.sqlite_index import SqliteIndex
-from tests.support.own_index import assert_true
 
 pytestmark = pytest.mark.spark
 

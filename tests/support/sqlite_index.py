@@ -1,4 +1,6 @@
-"""The index of docs/extending.md: locations of record keys in a SQLite file. `tests/unit/index/own` holds the two equal."""
+"""The index of docs/extending.md: locations of record keys in a SQLite file. `tests/unit/index/own` holds the two
+equal.
+"""
 
 import sqlite3
 from collections.abc import Iterator

@@ -134,7 +134,7 @@ def commit_participants(
     readers: Executor | None = None,
     rebuilds: Collection[str] = (),
 ) -> list[CommitParticipant]:
-    """Who takes part in each commit of a table: its metadata table, the history of its columns, an index of the user's."""
+    """Who takes part in a table's commits: its metadata table, the history of its columns, an index of the user's."""
     upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers, rebuilds)
     history = SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)
     parts: list[CommitParticipant] = [upkeep, history]

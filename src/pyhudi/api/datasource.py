@@ -11,8 +11,8 @@ from pyhudi.api.bootstrap import bootstrap_by_options
 from pyhudi.api.commit_callback import PREFIX as CALLBACK_PREFIX
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.first_write import taken_back_on_failure
-from pyhudi.api.own_names import load_named
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
+from pyhudi.api.own_names import load_named
 from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import NO_CALL, WriteCall
 from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported

@@ -9,7 +9,6 @@ from pyhudi.options.dotted_names import is_allowed, load_dotted
 from pyhudi.options.registered import OwnKind, is_registered
 
 
-
 def _register_index(name: str, factory: Any) -> None:
     """A class may say by its attribute `is_global` whether it is a global index, which it is otherwise."""
     register_index(name, factory, is_global=bool(getattr(factory, "is_global", True)))

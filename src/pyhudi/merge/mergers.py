@@ -56,9 +56,9 @@ def register_merger(strategy_id: str, factory: MergerFactory) -> None:
 def register_payload_class(payload_class: str, factory: MergerFactory) -> None:
     """Let the merger that `factory` makes stand for a payload class, whose Java code pyhudi cannot run.
 
-    `payload_class`: as the table's `hoodie.compaction.payload.class` spells it, such as `com.acme.VisitsPayload`. Scans,
-    writes and compactions of such tables then go by the merger: within the log, and of the log with the base row. That it
-    does what the Java class does is up to you. Otherwise as `register_merger`.
+    `payload_class`: as the table's `hoodie.compaction.payload.class` spells it, such as `com.acme.VisitsPayload`.
+    Scans, writes and compactions of such tables then go by the merger: within the log, and of the log with the base
+    row. That it does what the Java class does is up to you. Otherwise as `register_merger`.
     Raises: Invalid for a name that is none, is Apache Hudi's own, or is taken by another definition.
     """
     if not callable(factory):

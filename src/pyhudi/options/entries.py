@@ -55,8 +55,8 @@ class Entry:
 
     `accepts`: values that this release supports, in upper or lower case; None: all. An empty text always passes, as if
     the option were left out. `knows`: further values that Apache Hudi knows. If there are any, and for every SETTING, a
-    value in neither list is a mistake. `own`: names of this kind pass that the process registered. `note`: why the option
-    has no effect, or when more is supported.
+    value in neither list is a mistake. `own`: names of this kind pass that the process registered. `note`: why the
+    option has no effect, or when more is supported.
     """
 
     kind: Kind

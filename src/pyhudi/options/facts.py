@@ -5,7 +5,9 @@ from pyhudi.options.registered import KEY_GENERATOR_CLASSES, PAYLOAD_CLASSES, Ow
 from pyhudi.options.table_facts import Fact
 
 _NO_JAVA = "other payloads are Java code, which cannot be run; register a merger for it: register_payload_class"
-_NO_GENERATOR = "other key generators are Java code, which cannot be run; register one of that name: register_key_generator"
+_NO_GENERATOR = (
+    "other key generators are Java code, which cannot be run; register one of that name: register_key_generator"
+)
 _PROPERTY = "hoodie.record.merge.property."
 _KEY_KINDS = tuple(
     f"{kind}{avro}" for kind in ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM") for avro in ("", "_AVRO")

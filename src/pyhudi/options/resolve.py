@@ -103,7 +103,7 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
 
 
 def _is_other_class(fact: Fact, text: str, facts: TableFacts) -> bool:
-    """Whether an option names a registered class where the table has another one: kinds alone do not tell them apart."""
+    """Whether an option names a registered class where the table has another one. Kinds do not tell them apart."""
     match fact:
         case Fact.MERGE_MODE:
             return is_registered(OwnKind.PAYLOAD_CLASS, text.strip()) and text.strip() != facts.payload

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pyhudi.executor import Executor
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata, RollbackMetadata
-from pyhudi.index.own.lookup import opened
 from pyhudi.index.own.known import Known
+from pyhudi.index.own.lookup import opened
 from pyhudi.index.own.protocol import IndexOf, RegisteredIndex
 from pyhudi.index.own.telling import bring_up_to_date
 from pyhudi.table.view.snapshot import Snapshot
@@ -36,8 +36,8 @@ class OwnIndexKeeper:
         return False
 
     def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
-        """An index that knows nothing is built by the next write. A failure is only logged: the write has landed, and the
-        next one tells the index once more.
+        """An index that knows nothing is built by the next write. A failure is only logged: the write has landed, and
+        the next one tells the index once more.
         """
         looked_up = metadata.operation_type in (Operation.UPSERT, Operation.DELETE)
         try:

@@ -40,7 +40,9 @@ def register_key_generator(name: str, generator: KeyGenerator) -> None:
     Raises: Invalid for a name that is none, is Apache Hudi's own, or is taken by another definition.
     """
     if not callable(generator):
-        raise Invalid(f"key generator '{name}': expected a function of a record batch, found {type(generator).__name__}")
+        raise Invalid(
+            f"key generator '{name}': expected a function of a record batch, found {type(generator).__name__}"
+        )
     _generators.add(checked_name(OwnKind.KEY_GENERATOR, name, KEY_GENERATOR_CLASSES), generator)
 
 

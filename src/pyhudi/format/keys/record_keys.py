@@ -33,11 +33,11 @@ _TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
 class KeySpec:
     """How a table spells keys and paths.
 
-    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value
-    of one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for
-    reading only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers. `own_generator`: the name
-    of the table's key generator, where that is none of Apache Hudi's; `generator`: what is registered under this name,
-    None if nothing is. Such paths tell no values of columns.
+    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value of
+    one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for reading
+    only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers. `own_generator`: the name of the
+    table's key generator, where that is none of Apache Hudi's; `generator`: what is registered under this name, None if
+    nothing is. Such paths tell no values of columns.
     """
 
     record_key: tuple[str, ...]
@@ -108,8 +108,8 @@ def _generated(rows: pa.Table, spec: KeySpec) -> tuple[pa.ChunkedArray, pa.Chunk
     """The keys and paths of a generator of the user's. Raises: Unsupported where none is registered."""
     if spec.generator is None:
         raise Unsupported(
-            f"key generator '{spec.own_generator}': expected one that is registered in this process, found none; register "
-            f"it with pyhudi.register_key_generator('{spec.own_generator}', ...)"
+            f"key generator '{spec.own_generator}': expected one that is registered in this process, found none; "
+            f"register it with pyhudi.register_key_generator('{spec.own_generator}', ...)"
         )
     return run_generator(spec.generator, rows, spec.columns, has_paths=bool(spec.partition_by))
 

@@ -19,8 +19,8 @@ _FORM = 1
 class Known:
     """What an index was told of.
 
-    `writes`: requested times of the completed writes on the active timeline. `start`: the timeline's start then; earlier
-    writes were archived and known. `clean`: requested time of the newest completed clean.
+    `writes`: requested times of the completed writes on the active timeline. `start`: the timeline's start then;
+    earlier writes were archived and known. `clean`: requested time of the newest completed clean.
     """
 
     writes: frozenset[str]
@@ -47,9 +47,7 @@ class Known:
 
     @property
     def text(self) -> str:
-        return json.dumps(
-            {"form": _FORM, "start": self.start, "clean": self.clean, "writes": sorted(self.writes)}
-        )
+        return json.dumps({"form": _FORM, "start": self.start, "clean": self.clean, "writes": sorted(self.writes)})
 
     def is_of_same_writes(self, now: "Known") -> bool:
         """Whether the index knows the same writes by now. Cleans and archivings take none away."""

@@ -45,8 +45,8 @@ def opened(registered: RegisteredIndex, table: IndexOf) -> Iterator[OwnIndex]:
 class OwnLookup:
     """Looks keys up in an index of the user's. Can be pickled where its factory can.
 
-    `timeline`: of the snapshot, by which the index was told what it had missed; an index of another state does not count.
-    `bring`: as of `RecordIndex`. Row positions are not known.
+    `timeline`: of the snapshot, by which the index was told what it had missed; an index of another state does not
+    count. `bring`: as of `RecordIndex`. Row positions are not known.
     Memory: the distinct keys and their locations.
     """
 
@@ -86,7 +86,7 @@ class OwnLookup:
         counts = pc.and_(groups.is_valid(), self._committed(located.column("instant")))
         located, groups = located.filter(counts), groups.filter(one_array(counts))
 
-        known = _by_asked(located, groups)
+        known = _by_asked(located, one_array(groups))
         return {path: _hits(of, known.get(path)) for path, of in keys.items()}
 
     def candidates(
@@ -122,12 +122,13 @@ class OwnLookup:
         joined = by_key.join(found, "record_key", join_type="inner")
         return joined.select(_ANSWER.names).cast(_ANSWER)
 
-    def _checked(self, found: object) -> pa.Table:
+    def _checked(self, answer: object) -> pa.Table:
         who = f"index '{self.registered.name}'"
-        if isinstance(found, pa.RecordBatch):
-            found = pa.Table.from_batches([found])
-        if not isinstance(found, pa.Table):
-            raise Invalid(f"{who}: expected an Arrow table of {', '.join(LOCATIONS.names)}, found {type(found).__name__}")
+        if not isinstance(answer, pa.Table):
+            raise Invalid(
+                f"{who}: expected an Arrow table of {', '.join(LOCATIONS.names)}, found {type(answer).__name__}"
+            )
+        found: pa.Table = answer
         missing = [name for name in LOCATIONS.names if name not in found.column_names]
         if missing:
             raise Invalid(f"{who}: expected the columns {', '.join(LOCATIONS.names)}, found no '{missing[0]}'")
@@ -152,12 +153,12 @@ class OwnLookup:
         who = f"index '{self.registered.name}' of table '{self.table.name}'"
         if now is None:
             raise Unavailable(
-                f"{who}: it was true to the table when the write began, and knows nothing now; where tasks of Spark look "
-                "keys up, they must reach the storage that this process reaches"
+                f"{who}: it was true to the table when the write began, and knows nothing now; where tasks of Spark "
+                "look keys up, they must reach the storage that this process reaches"
             )
         raise IndexMoved(
-            f"{who}: it is of another state than when the write began, as another writer told it of a commit while keys "
-            "were looked up; run the write again"
+            f"{who}: it is of another state than when the write began, as another writer told it of a commit while "
+            "keys were looked up; run the write again"
         )
 
     def _committed(self, instants: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -178,7 +179,7 @@ def _pair_at(found: pa.Table, asked: pa.Table) -> pa.ChunkedArray:
 
 
 def _by_asked(located: pa.Table, groups: pa.Array) -> dict[str, tuple[pa.Array, np.ndarray]]:
-    """The keys that are known, and the number of each one's slice, by the partition path in which they were asked for."""
+    """The known keys, and the number of each one's slice, by the partition path in which they were asked for."""
     paths = one_array(located.column("asked")).dictionary_encode()
     codes, keys, numbers = np.asarray(paths.indices), one_array(located.column("record_key")), np.asarray(groups)
     found: dict[str, tuple[pa.Array, np.ndarray]] = {}

@@ -19,8 +19,9 @@ GONE: Final = pa.schema([*KEYS, pa.field("file_id", pa.string())])
 """Record keys that left a file group."""
 
 LOCATIONS: Final = pa.schema([*GONE, pa.field("instant", pa.string())])
-"""Where a record key lies: the partition path of its stored row, its file group, and the requested time of a commit that
-put it there."""
+"""Where a record key lies: the partition path of its stored row, its file group, and the requested time of a commit
+that put it there.
+"""
 
 _BUILT_IN: Final = (
     "SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX",
@@ -55,8 +56,8 @@ class LocationChanges:
 class OwnIndex(Protocol):
     """An index of one table. pyhudi opens it, calls it from one thread, and closes it.
 
-    A method that raises ends the write before anything is written; only where the write has landed already, the error is
-    logged, and the next write tells the index once more.
+    A method that raises ends the write before anything is written; only where the write has landed already, the error
+    is logged, and the next write tells the index once more.
     """
 
     def state(self) -> str | None:

@@ -1,6 +1,7 @@
 """Telling an index of one's own what it has missed, so that it is true to a snapshot.
 
-The caller holds the table's guard. So nobody completes a write meanwhile, and the states of an index follow one another.
+The caller holds the table's guard. So nobody completes a write meanwhile, and the states of an index follow one
+another.
 """
 
 import logging
@@ -36,10 +37,10 @@ _SLICES_TOGETHER = 32
 def bring_up_to_date(index: OwnIndex, snapshot: Snapshot, executor: Executor, *, own: str | None = None) -> None:
     """Tell an index what it has missed, or build it anew. Does nothing where it is true to the snapshot.
 
-    `own`: the requested time of a write that just completed in this process, and that looked its keys up: what it counts
-    as updates are updates.
-    Cost: a get for each write that was missed, and the key columns of file groups whose keys it may have changed, as
-    they were and as they are; a build reads the key columns of the whole table.
+    `own`: the requested time of a write that just completed in this process, and that looked its keys up: what it
+    counts as updates are updates.
+    Cost: a get for each write that was missed, and the key columns of file groups whose
+    keys it may have changed, as they were and as they are; a build reads the key columns of the whole table.
     Memory: the keys that are new or gone; in a build those of a few file groups.
     """
     stated = Known.parse(index.state())
@@ -137,8 +138,8 @@ def _hidden(snapshot: Snapshot, missed: Collection[Instant]) -> Timeline:
 class _Parts:
     """How the keys of touched file groups are told.
 
-    `emptied`: groups whose keys are forgotten first. `compared`: as they were and as they are. `told_anew`: slices all of
-    whose keys are told, after the group was emptied.
+    `emptied`: groups whose keys are forgotten first. `compared`: as they were and as they are. `told_anew`: slices all
+    of whose keys are told, after the group was emptied.
     """
 
     emptied: list[Group]
@@ -149,8 +150,8 @@ class _Parts:
 def _parts(
     before: Snapshot, after: Snapshot, touched: dict[Group, _Touch], *, files_may_be_gone: bool, only_own: str | None
 ) -> _Parts:
-    """A group is told anew where its earlier rows cannot be told: a clean may have taken files of before, or a compaction
-    put missed logs into a base file that counts as older than they are.
+    """A group is told anew where its earlier rows cannot be told: a clean may have taken files of before, or a
+    compaction put missed logs into a base file that counts as older than they are.
     """
     by_partition: dict[str, set[str]] = {}
     for partition, file_id in touched:

@@ -102,13 +102,13 @@ def _key_generator(record_key: tuple[str, ...], fields: tuple[str, ...], options
     match kind:
         case "OTHER" if not _own_generator(options):
             raise Unsupported(
-                "a key generator of your own: expected one of Apache Hudi's, or the name of one that is registered in this "
-                "process (pyhudi.register_key_generator) as hoodie.datasource.write.keygenerator.class"
+                "a key generator of your own: expected one of Apache Hudi's, or the name of one that is registered in "
+                "this process (pyhudi.register_key_generator) as hoodie.datasource.write.keygenerator.class"
             )
         case "OTHER" if any(":" in field for field in fields) or not record_key:
             raise Invalid(
-                f"key generator '{_own_generator(options)}': expected record key columns, and partition columns without "
-                f"kinds, found key {', '.join(record_key) or 'none'} and partition {shown}"
+                f"key generator '{_own_generator(options)}': expected record key columns, and partition columns "
+                f"without kinds, found key {', '.join(record_key) or 'none'} and partition {shown}"
             )
         case "NON_PARTITION" if fields:
             raise Invalid(f"key generator NON_PARTITION: expected no partition column, found {shown}")

@@ -263,16 +263,17 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         payload = config.properties.get("hoodie.compaction.payload.class", "")
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
-            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value, "
-            "or a merger that is registered for the class (pyhudi.register_payload_class)"
+            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering "
+            "value, or a merger that is registered for the class (pyhudi.register_payload_class)"
         )
 
     if config.key_kind is KeyKind.OTHER and find_key_generator(config.key_generator_class) is None:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
         raise Unsupported(
-            f"{uri}: {said}: expected a key generator of Apache Hudi's, or one that is registered in this process under "
-            f"the name '{config.key_generator_class}' (pyhudi.register_key_generator), found none; the table can be read"
+            f"{uri}: {said}: expected a key generator of Apache Hudi's, or one that is registered in this process "
+            f"under the name '{config.key_generator_class}' (pyhudi.register_key_generator), found none; the table can "
+            "be read"
         )
 
 

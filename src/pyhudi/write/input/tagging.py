@@ -35,8 +35,8 @@ log = logging.getLogger("pyhudi")
 def keys_for(operation: Operation, keys: KeySpec, settings: WriteSettings) -> KeySpec:
     """How the input of an operation spells its keys. A delete by a global index asks for no partition.
 
-    Spec: format/indexes.md section 2: such a delete goes to wherever its key lies. A key generator of the user's may make
-    keys of partition columns too, so it gets them.
+    Spec: format/indexes.md section 2: such a delete goes to wherever its key lies. A key generator of the user's may
+    make keys of partition columns too, so it gets them.
     """
     is_anywhere = operation is Operation.DELETE and settings.has_global_index and not keys.own_generator
     return replace(keys, partition_by=()) if is_anywhere else keys

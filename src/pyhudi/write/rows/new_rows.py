@@ -85,8 +85,8 @@ def _shown(name: str) -> str:
 def _tells_new(snapshot: Snapshot, on: Condition, clauses: Sequence[Clause], *, is_global: bool) -> bool:
     """Whether a row of the source that matched nothing cannot have the record key of a stored row.
 
-    So it is where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for. A key
-    generator of the user's may make one key of different columns.
+    So it is where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for. A
+    key generator of the user's may make one key of different columns.
     """
     config, equal = snapshot.config, on.equal_columns
     if snapshot.key_spec.own_generator:

@@ -34,8 +34,8 @@ from pyhudi.table.slices.conform import conform_batch
 def with_keys(rows: DataFrame, spec: KeySpec, schema: pa.Schema) -> DataFrame:
     """The rows with the columns `RECORD_KEY` and `PARTITION_PATH`; null where a row has none.
 
-    `schema`: the columns that keys and paths are made of, as the table types them. By native expressions; a key generator
-    of the user's runs in Python, where every row passes through.
+    `schema`: the columns that keys and paths are made of, as the table types them. By native expressions; a key
+    generator of the user's runs in Python, where every row passes through.
     """
     if not spec.own_generator:
         return rows.withColumns({RECORD_KEY: record_key(spec, schema), PARTITION_PATH: partition_path(spec, schema)})
@@ -45,9 +45,7 @@ def with_keys(rows: DataFrame, spec: KeySpec, schema: pa.Schema) -> DataFrame:
     return rows.mapInArrow(_generating(spec, columns), made)
 
 
-def _generating(
-    spec: KeySpec, columns: pa.Schema
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _generating(spec: KeySpec, columns: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`. Its input and output are rows."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

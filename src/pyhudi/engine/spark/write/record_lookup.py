@@ -112,7 +112,8 @@ def locate_in_tasks(
 def of_one_state(index: Index) -> Iterator[None]:
     """Look keys up in an index of the user's, in one state of it.
 
-    A task that meets another state fails, and so does the job. Raises: IndexMoved where the index has moved on meanwhile.
+    A task that meets another state fails, and so does the job. Raises: IndexMoved where the index has moved on
+    meanwhile.
     """
     if not isinstance(index, OwnLookup):
         yield
