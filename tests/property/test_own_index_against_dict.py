@@ -157,7 +157,7 @@ class Twin:
             self.write(table.insert_overwrite(self.arrow(own)), {**self.without(gone), **own})
 
     def dying(self, write: Callable[[], object], rows: dict[str, tuple[str, int]]) -> None:
-        """A writer dies when it tells the index: of what others did, before its write; or of its write, which landed."""
+        """A writer dies when it tells the index: of what others did, before its write; or of its own, which landed."""
         before = self.newest()
         DyingIndex.dies = True
         try:

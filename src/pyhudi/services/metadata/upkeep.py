@@ -80,8 +80,7 @@ class MetadataTableUpkeep:
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, or was compacted with them."""
-        config = self._config()
-        if config.has_metadata_table:
+        if (config := self._config()).has_metadata_table:
             table = open_metadata_table(self.storage, self.zone)
             self._drop_made_since(config, table, target, rollback)
 
