@@ -141,7 +141,8 @@ def commit_participants(
     if not settings.index_class:
         return parts
     own = IndexOf(access.storage.location.uri, snapshot.config.name)
-    return [*parts, OwnIndexKeeper(find_index(settings.index_class), own, access.snapshot, readers or executor)]
+    index = find_index(settings.index_class)
+    return [*parts, OwnIndexKeeper(index, own, access.snapshot, executor, readers or executor)]
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:

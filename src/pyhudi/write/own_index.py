@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyhudi.executor import Executor
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.index.own.known import Known
-from pyhudi.index.own.lookup import opened
+from pyhudi.index.own.opening import opened
 from pyhudi.index.own.protocol import IndexOf, RegisteredIndex
 from pyhudi.index.own.telling import bring_up_to_date
 from pyhudi.table.view.snapshot import Snapshot
@@ -23,16 +23,19 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True)
 class OwnIndexKeeper:
-    """Tells an index what became of its table. `read_snapshot`: the table as it is now. `executor`: reads its files."""
+    """Tells an index what became of its table. `read_snapshot`: the table as it is now. `executor`, `readers`: as of
+    `bring_up_to_date`.
+    """
 
     registered: RegisteredIndex
     table: IndexOf
     read_snapshot: Callable[[], Snapshot]
     executor: Executor
+    readers: Executor
 
     def begin(self, snapshot: Snapshot) -> bool:
         with opened(self.registered, self.table) as index:
-            bring_up_to_date(index, snapshot, self.executor)
+            bring_up_to_date(index, snapshot, self.executor, self.readers)
         return False
 
     def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
@@ -44,7 +47,7 @@ class OwnIndexKeeper:
             with opened(self.registered, self.table) as index:
                 if Known.parse(index.state()) is not None:
                     own = requested if looked_up else None
-                    bring_up_to_date(index, self.read_snapshot(), self.executor, own=own)
+                    bring_up_to_date(index, self.read_snapshot(), self.executor, self.readers, own=own)
         except Exception as error:
             log.warning(
                 "%s: '%s' landed, but index '%s' could not be told of it, and will be by the next write: %s",

@@ -1,7 +1,6 @@
 """Looking keys up in an index of one's own, and checking what it says."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -14,7 +13,8 @@ from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.index.hits import Hits, KeyBounds, hits_of_rows
 from pyhudi.index.own.known import Known
-from pyhudi.index.own.protocol import KEYS, LOCATIONS, IndexOf, OwnIndex, RegisteredIndex
+from pyhudi.index.own.opening import OpenIndex, opened
+from pyhudi.index.own.protocol import KEYS, LOCATIONS, IndexOf, RegisteredIndex
 from pyhudi.index.record_index import group_numbers
 from pyhudi.metadata.kinds.record_index import located_groups
 from pyhudi.storage.protocol import Storage
@@ -29,16 +29,6 @@ KEYS_TOGETHER = 1_000_000
 
 class IndexMoved(Conflict):
     """Another writer told the index of its commit while keys were looked up: the answers may be of two states."""
-
-
-@contextmanager
-def opened(registered: RegisteredIndex, table: IndexOf) -> Iterator[OwnIndex]:
-    """The index of a table, closed afterwards."""
-    index = registered.factory(table)
-    try:
-        yield index
-    finally:
-        index.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +100,7 @@ class OwnLookup:
             self._refuse_other_state(index.state())
         return pa.concat_tables(parts) if parts else _ANSWER.empty_table()
 
-    def _find(self, index: OwnIndex, asked: pa.Table) -> pa.Table:
+    def _find(self, index: OpenIndex, asked: pa.Table) -> pa.Table:
         asked = asked.combine_chunks()
         found = self._checked(index.locate(asked))
         if not self.is_global:

@@ -17,7 +17,8 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import REWRITES, CommitMetadata, WriteStat
 from pyhudi.index.own.known import Known
-from pyhudi.index.own.protocol import GONE, GROUPS, LOCATIONS, LocationChanges, OwnIndex
+from pyhudi.index.own.opening import OpenIndex
+from pyhudi.index.own.protocol import GONE, GROUPS, LOCATIONS, LocationChanges
 from pyhudi.metadata.derive.changed_groups import ChangedGroup, has_only_updates, may_change_keys
 from pyhudi.metadata.derive.keys import RowReading, key_changes, located_keys
 from pyhudi.table.read.plan import log_reading
@@ -34,25 +35,28 @@ Group: TypeAlias = tuple[str, str]
 _SLICES_TOGETHER = 32
 
 
-def bring_up_to_date(index: OwnIndex, snapshot: Snapshot, executor: Executor, *, own: str | None = None) -> None:
+def bring_up_to_date(
+    index: OpenIndex, snapshot: Snapshot, executor: Executor, readers: Executor, *, own: str | None = None
+) -> None:
     """Tell an index what it has missed, or build it anew. Does nothing where it is true to the snapshot.
 
+    `executor`: reads the files of missed commits. `readers`: read those of the whole table, where the index is built.
     `own`: the requested time of a write that just completed in this process, and that looked its keys up: what it
     counts as updates are updates.
-    Cost: a get for each write that was missed, and the key columns of file groups whose
-    keys it may have changed, as they were and as they are; a build reads the key columns of the whole table.
+    Cost: a get for each write that was missed, and the key columns of file groups whose keys it may have changed, as
+    they were and as they are; a build reads the key columns of the whole table.
     Memory: the keys that are new or gone; in a build those of a few file groups.
     """
     stated = Known.parse(index.state())
     now = Known.of(snapshot.timeline)
     missed = None if stated is None else stated.missed(snapshot.timeline)
     if stated is None or missed is None:
-        _build(index, snapshot, now, executor)
+        _build(index, snapshot, now, readers)
     elif stated != now:
         _tell(index, snapshot, stated, missed, now, executor, own=own)
 
 
-def _build(index: OwnIndex, snapshot: Snapshot, now: Known, executor: Executor) -> None:
+def _build(index: OpenIndex, snapshot: Snapshot, now: Known, readers: Executor) -> None:
     log.info("%s: its own index is built from the files", snapshot.config.name)
     index.clear()
     slices = [one for partition in snapshot.listing.partitions() for one in snapshot.slices(partition)]
@@ -64,14 +68,14 @@ def _build(index: OwnIndex, snapshot: Snapshot, now: Known, executor: Executor) 
     def tables() -> Iterator[pa.Table]:
         for start in range(0, len(slices), _SLICES_TOGETHER):
             some = slices[start : start + _SLICES_TOGETHER]
-            located = pa.concat_tables(located_keys(reading, some, executor))
+            located = pa.concat_tables(located_keys(reading, some, readers))
             yield _with_instants(located, {(one.partition, one.file_id): instant_of(one) for one in some})
 
     index.update(LocationChanges(now.text, GROUPS.empty_table(), GONE.empty_table(), _reader(tables())))
 
 
 def _tell(
-    index: OwnIndex, snapshot: Snapshot, stated: Known, missed: Sequence[Instant], now: Known, executor: Executor,
+    index: OpenIndex, snapshot: Snapshot, stated: Known, missed: Sequence[Instant], now: Known, executor: Executor,
     *, own: str | None,
 ) -> None:  # fmt: skip
     touched = _touched(snapshot, missed)
