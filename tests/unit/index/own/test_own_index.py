@@ -1,7 +1,7 @@
-"""An index of the user's could be believed where it is wrong, or wrong where nobody told it; a row is lost or doubled then.
+"""An index of the user's could be believed where it is wrong, or wrong where nobody told it: a row is lost or doubled.
 
-The random operations of tests/property/test_own_index_against_dict.py show that it stays true. Here is what else can be:
-other kinds of indexes, bad answers, two writers at once, and options that name what is not there.
+The random operations of tests/property/test_own_index_against_dict.py show that it stays true. Here is what else can
+be: other kinds of indexes, bad answers, two writers at once, and options that name what is not there.
 """
 
 import logging
@@ -218,6 +218,45 @@ def test_rollback_and_restore_clear_the_index(tmp_path: Path, kept: Kept) -> Non
     assert (kept.state, kept.rows) == (None, {})
     table.upsert(rows(("a", "p", 4), ("c", "p", 4)))
     assert stored(table) == [("a", "p", 4), ("c", "p", 4)]
+
+
+OTHERS = {"hoodie.index.class": "", "hoodie.index.type": "SIMPLE"}
+"""Options of a writer that knows nothing of the index."""
+
+
+def test_what_others_deleted_is_told_although_a_clean_took_the_files_of_before(tmp_path: Path, kept: Kept) -> None:
+    table = new_table(tmp_path, properties={"hoodie.clean.commits.retained": "1"})
+    table.upsert(rows(("a", "p", 1), ("b", "p", 1), ("c", "q", 1)))
+    assert table.delete(rows(("a", "p", 1)), options=OTHERS).deleted == 1
+    for n in range(2, 6):
+        table.upsert(rows(("b", "p", n)), options=OTHERS)
+    assert any(instant.action == "clean" for instant in table.timeline())
+    table.upsert(rows(("c", "q", 2)))
+    assert sorted(kept.rows) == [("p", "b"), ("q", "c")]
+    assert kept.told[-2][0] == 1, "the file group is told anew"
+    assert table.insert(rows(("a", "p", 7)), options={"hoodie.datasource.insert.dup.policy": "drop"}).inserted == 1
+
+
+def test_what_others_took_back_is_forgotten(tmp_path: Path, kept: Kept) -> None:
+    table = new_table(tmp_path)
+    table.upsert(rows(("a", "p", 1)))
+    second = table.upsert(rows(("b", "p", 2)))
+    HudiTable.open(table.path, options=OTHERS).rollback(second.requested or "")
+    assert sorted(kept.rows) == [("p", "a"), ("p", "b")]
+    table.upsert(rows(("a", "p", 3)))
+    assert sorted(kept.rows) == [("p", "a")]
+
+
+def test_what_was_archived_untold_makes_a_new_index(tmp_path: Path, kept: Kept) -> None:
+    few = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table = new_table(tmp_path, properties=few)
+    table.upsert(rows(("a", "q", 1), ("b", "p", 1)))
+    gone = table.delete(rows(("a", "q", 1)), options=OTHERS)
+    for n in range(6):
+        table.upsert(rows((f"c{n}", "p", n)), options=OTHERS)
+    assert gone.requested not in {instant.requested for instant in table.timeline()}
+    table.upsert(rows(("b", "p", 2)))
+    assert sorted(kept.rows) == [("p", "b"), *(("p", f"c{n}") for n in range(6))]
 
 
 def test_an_index_that_nobody_registered_is_refused(tmp_path: Path) -> None:
