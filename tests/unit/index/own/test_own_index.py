@@ -283,7 +283,7 @@ def test_a_dotted_name_is_loaded_where_the_process_allows_it(tmp_path: Path, mon
     code = tmp_path / "code"
     code.mkdir()
     (code / "acme_own.py").write_text(
-        "from tests.unit.index.own.test_own_index import ByPartition as Index\nran = True\n"
+        "from tests.unit.index.own.test_own_index import ByPartition as Index, ByPartition as Other\n"
         "def keys(batch):\n    return batch.column('id'), batch.column('part')\n"
     )
     monkeypatch.syspath_prepend(str(code))
@@ -300,6 +300,11 @@ def test_a_dotted_name_is_loaded_where_the_process_allows_it(tmp_path: Path, mon
     assert ByPartition.kept.rows
     with pytest.raises(Invalid, match="expected a name that Python can import"):
         table.upsert(rows(("a", "p", 1)), options={"hoodie.index.class": "acme_own.Missing"})
+    stranger = HudiTable.create(tmp_path / "s", name="s", record_key="id", partition_by="part")
+    with (tmp_path / "s" / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("hoodie.index.class=acme_own.Other\n")
+    with pytest.raises(Invalid, match=r"'acme_own\.Other': expected the name of an index"):
+        stranger.upsert(rows(("a", "p", 1)))
     made = HudiTable.create(
         tmp_path / "u", name="u", record_key="id", partition_by="part",
         properties={"hoodie.datasource.write.keygenerator.class": "acme_own.keys"},
