@@ -1,4 +1,4 @@
-"""A key generator of the user's could be passed over, and keys be those of another; or it could be wrong, and believed."""
+"""A key generator of the user's could be passed over, so that keys are those of another, or wrong and believed."""
 
 from collections.abc import Callable
 from pathlib import Path
