@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 @handed(
     "table_type, version",
     [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)],
-    [("files", ("MERGE_ON_READ", 9)), ("shuffle", ("COPY_ON_WRITE", 6))],
+    [("shuffle", ("COPY_ON_WRITE", 6))],
 )
 def test_an_index_of_ones_own_finds_on_spark_what_it_finds_in_this_process(
     spark: Any, tmp_path: Path, handover: str, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
@@ -45,6 +45,7 @@ def test_an_index_of_ones_own_finds_on_spark_what_it_finds_in_this_process(
         assert_true(table, path)
 
 
+@pytest.mark.long
 def test_tasks_that_do_not_reach_the_index_fail_and_write_nothing(spark: Any, tmp_path: Path, by_shuffle: None) -> None:
     here = str(tmp_path / "here.db")
 
