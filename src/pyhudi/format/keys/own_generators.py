@@ -18,7 +18,7 @@ class KeyGenerator(Protocol):
     It must be a pure function of its rows: the same values always give the same key and path.
     """
 
-    def __call__(self, rows: pa.RecordBatch) -> Generated:
+    def __call__(self, rows: pa.RecordBatch, /) -> Generated:
         """The record key and the partition path of each row, both as texts.
 
         `rows`: the table's record key columns and partition columns, each once. Of a table without partition columns
