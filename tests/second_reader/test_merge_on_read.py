@@ -153,3 +153,22 @@ def test_hudi_rs_compares_deletes_of_version_6_as_those_of_version_8(
 
     assert rows(table.scan().to_arrow()) == ours
     assert rows(read_hudi_rs(tmp_path / "t")) == {("ada", 5)}
+
+
+@pytest.mark.parametrize("version, ours", [(6, {("ada", 5)}), (8, {("ada", 2)})])
+def test_hudi_rs_orders_rows_of_a_log_of_version_6_by_commit_time_alone(
+    tmp_path: Path, version: int, ours: set[tuple[str, int]]
+) -> None:
+    """We go by 0.15.0: where rows have an ordering value, it decides among those of a log, whatever the merge mode."""
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", table_version=version,
+        properties={"hoodie.compact.inline": "false", "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},
+    )  # fmt: skip
+    for moment in (1, 5, 2):
+        table.upsert(pa.table({"id": ["ada"], "ts": [moment]}))
+
+    def rows(found: pa.Table) -> set[tuple[str, int]]:
+        return set(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
+
+    assert rows(table.scan().to_arrow()) == ours
+    assert rows(read_hudi_rs(tmp_path / "t")) == {("ada", 2)}

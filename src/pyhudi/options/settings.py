@@ -130,9 +130,11 @@ _CLUSTERING: dict[str, Entry] = {
         Kind.SETTING, accepts=("", "SIZE", "INSTANT_TIME", "SIZE,INSTANT_TIME", "INSTANT_TIME,SIZE")
     ),
     "hoodie.clustering.updates.strategy": Entry(
-        Kind.SETTING, accepts=("", "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"),
-        knows=("SparkConsistentBucketDuplicateUpdateStrategy", "FlinkConsistentBucketUpdateStrategy"),
-        note="strategies of your own cannot be called; " + COMES_LATER,
+        Kind.SETTING, accepts=("", "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy",
+                               "SparkConsistentBucketDuplicateUpdateStrategy"),
+        knows=("FlinkConsistentBucketUpdateStrategy",),
+        note="strategies of your own cannot be called; SparkConsistentBucketDuplicateUpdateStrategy does what Flink's "
+             "does",
     ),
     "hoodie.layout.optimize.strategy": Entry(Kind.SETTING, accepts=("linear", "z-order", "zorder", "hilbert")),
 }  # fmt: skip

@@ -246,6 +246,8 @@ def _conflict_rules(
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
         passes_clusterings=settings.passes_clusterings,
+        doubles_rows=settings.doubles_rows,
+        doubled_for=frozenset(task.base_instant for task in plan.doubled if task.base_instant is not None),
         schema_before=prepared.schema_before,
         brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )
@@ -297,19 +299,24 @@ def _carry_out(
         statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
-        write_stats(statuses, work.plan, keeps_changes=write.session.snapshot.config.change_mode is not None),
+        write_stats(
+            statuses, work.plan, keeps_changes=write.session.snapshot.config.change_mode is not None,
+            requested=run.requested,
+        ),
         operation.value, extra, partition_to_replace_file_ids=replaced,
     )  # fmt: skip
     with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
+    again = {task.number for task in work.plan.doubled}
+    own = [status for status in statuses if status.task_number not in again]
     return WriteResult(
         run.requested,
         completed,
         operation.value.lower(),
-        inserted=sum(s.inserts for s in statuses),
-        updated=sum(s.updates for s in statuses),
-        deleted=sum(s.deletes for s in statuses),
+        inserted=sum(s.inserts for s in own),
+        updated=sum(s.updates for s in own),
+        deleted=sum(s.deletes for s in own),
         files=len(statuses),
         size_bytes=sum(s.size_bytes for s in statuses),
         replaced=sum(len(file_ids) for file_ids in (replaced or {}).values()),
