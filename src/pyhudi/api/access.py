@@ -1,5 +1,6 @@
 """Putting the layers together: how a table is reached, and who takes part in its commits."""
 
+import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -8,7 +9,7 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.index.own.protocol import IndexOf, find_index
+from pyhudi.index.own.protocol import IndexOf, find_index, is_own_index
 from pyhudi.metadata.kinds.registry import index_pruners
 from pyhudi.metadata.store.files_partition import is_metadata_table_gone, open_listing
 from pyhudi.metadata.store.indexes import open_indexes
@@ -33,6 +34,8 @@ from pyhudi.txn.locks.providers.registry import provided_guard
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.own_index import OwnIndexKeeper
 from pyhudi.write.settings import WriteSettings
+
+log = logging.getLogger("pyhudi")
 
 
 def table_access(
@@ -138,11 +141,17 @@ def commit_participants(
     upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers, rebuilds)
     history = SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)
     parts: list[CommitParticipant] = [upkeep, history]
-    if not settings.index_class:
+    name = settings.index_class
+    if not name:
+        return parts
+    if not is_own_index(name):  # a service looks no keys up
+        log.warning("%s: index '%s' is not registered here; the next write tells it", snapshot.config.name, name)
         return parts
     own = IndexOf(access.storage.location.uri, snapshot.config.name)
-    index = find_index(settings.index_class)
-    return [*parts, OwnIndexKeeper(index, own, access.snapshot, executor, readers or executor)]
+    return [
+        *parts,
+        OwnIndexKeeper(find_index(name), own, access.snapshot, hold.confirm, executor, readers or executor),
+    ]
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:

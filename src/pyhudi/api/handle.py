@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.api import frames
 from pyhudi.api.access import commit_participants, locked_access
 from pyhudi.api.own_names import load_named
-from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.index.own.protocol import find_index
 from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
-from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
 from pyhudi.txn.locks.providers.settings import LockSettings
-from pyhudi.write.settings import INDEX_CLASS, WriteSettings
+from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,21 +35,7 @@ def prepare_call(
     check_table_facts(merged, snapshot.config.facts())
     callers = merge_options(write=options, opened=opened, table={})
     lock = LockSettings.from_options(callers, snapshot.config.properties)
-    settings = replace(WriteSettings.from_options(merged), lock=lock)
-    _refuse_unfit_index(snapshot, settings)
-    return snapshot, merged, settings
-
-
-def _refuse_unfit_index(snapshot: Snapshot, settings: WriteSettings) -> None:
-    """Raises: Invalid for an index of the user's that is not registered, or that the table cannot have."""
-    if not settings.index_class:
-        return
-    find_index(settings.index_class)
-    if facts_of_table(snapshot.config, settings.bucket_options) is not None:
-        raise Invalid(
-            f"option '{INDEX_CLASS}'='{settings.index_class}': table '{snapshot.config.name}' places rows by bucket: "
-            "expected no other index; leave the option out"
-        )
+    return snapshot, merged, replace(WriteSettings.from_options(merged), lock=lock)
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,14 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True)
 class OwnIndexKeeper:
-    """Tells an index what became of its table. `read_snapshot`: the table as it is now. `executor`, `readers`: as of
-    `bring_up_to_date`.
+    """Tells an index what became of its table. `read_snapshot`: the table as it is now. `confirm`: raises LockLost when
+    the table is no longer ours. `executor`, `readers`: as of `bring_up_to_date`.
     """
 
     registered: RegisteredIndex
     table: IndexOf
     read_snapshot: Callable[[], Snapshot]
+    confirm: Callable[[], None]
     executor: Executor
     readers: Executor
 
@@ -47,6 +48,7 @@ class OwnIndexKeeper:
             with opened(self.registered, self.table) as index:
                 if Known.parse(index.state()) is not None:
                     own = requested if looked_up else None
+                    self.confirm()
                     bring_up_to_date(index, self.read_snapshot(), self.executor, self.readers, own=own)
         except Exception as error:
             log.warning(
@@ -61,6 +63,7 @@ class OwnIndexKeeper:
         self._clear()
 
     def _clear(self) -> None:
+        self.confirm()
         with opened(self.registered, self.table) as index:
             index.clear()
 

@@ -127,4 +127,5 @@ def find_index(name: str) -> RegisteredIndex:
 
 
 def is_own_index(name: str) -> bool:
+    """Whether an index is registered under this name."""
     return is_registered(OwnKind.INDEX, name)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.index.base_files import BaseFileIndex
@@ -19,6 +19,7 @@ from pyhudi.index.own.protocol import find_index as find_own_index
 from pyhudi.index.record_index import RecordIndex, record_index_missing
 from pyhudi.merge.rules import MergeMode, MergeRules
 from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.merged_slice import SliceReader
 from pyhudi.table.view.file_system_view import FileSlice
@@ -48,6 +49,18 @@ def settles_partitions(operation: Operation, spec: InputSpec, settings: WriteSet
     Seen: 1.0.2 does so before it asks a global index, when it combines at all.
     """
     return _reaches_out(operation, spec, settings) and settings.combine_before_upsert
+
+
+def refuse_unfit_index(config: TableConfig, settings: WriteSettings, *, is_bucketed: bool) -> None:
+    """Raises: Invalid for an index of the user's that is not registered, or that the table cannot have."""
+    if not settings.index_class:
+        return
+    find_own_index(settings.index_class)
+    if is_bucketed:
+        raise Invalid(
+            f"option {settings.index_said}: table '{config.name}' places rows by bucket: expected no other index; "
+            "leave the option out"
+        )
 
 
 def refuse_moving_parts(rules: MergeRules, settings: WriteSettings, *, table_name: str) -> None:

@@ -24,6 +24,7 @@ from pyhudi import (
     allow_dotted_names,
     register_index,
 )
+from pyhudi.index.own import protocol
 from tests.support import sqlite_index
 from tests.support.own_index import assert_true
 from tests.support.sqlite_index import SqliteIndex
@@ -270,6 +271,23 @@ def test_an_index_that_nobody_registered_is_refused(tmp_path: Path) -> None:
         register_index("global_simple", ByPartition)
     with pytest.raises(Invalid, match="already registered"):
         register_index("by.partition", SqliteIndex)  # type: ignore[arg-type]
+
+
+def test_services_need_no_index_and_a_write_does(tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that knows nothing of the index compacts and clusters; its next write elsewhere learns of that."""
+    table = new_table(tmp_path, table_type="MERGE_ON_READ", properties={"hoodie.parquet.small.file.limit": "0"})
+    for key in "ab":
+        table.upsert(rows((key, "p", 1)))
+    table.upsert(rows(("a", "p", 2)))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(protocol._indexes, "_things", {})
+        elsewhere.setattr("pyhudi.options.registered._names", {})
+        for run in (table.compact, table.cluster, table.clean):
+            run()
+        with pytest.raises(Invalid, match="expected the name of an index that is registered"):
+            table.upsert(rows(("a", "p", 3)))
+    assert table.upsert(rows(("a", "p", 3), ("b", "p", 3))).updated == 2
+    assert stored(table) == [("a", "p", 3), ("b", "p", 3)]
 
 
 def test_a_bucket_table_takes_no_other_index(tmp_path: Path) -> None:
