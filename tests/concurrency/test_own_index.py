@@ -23,16 +23,17 @@ KEYS, ROUNDS, WRITERS = 12, 5, 3
 def test_keys_stay_single_and_the_index_true_beside_others(tmp_path: Path, kind: str, version: int) -> None:
     path = str(tmp_path / "index.db")
     register_index(name := f"beside.{tmp_path.name}", partial(SqliteIndex, path))
-    table = HudiTable.create(
+    HudiTable.create(
         tmp_path / "t", name="t", record_key="id", partition_by="part", table_type=kind, table_version=version,
         properties={
-            "hoodie.index.class": name, "hoodie.parquet.small.file.limit": "0",
+            "hoodie.parquet.small.file.limit": "0",
             "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
         },
     )  # fmt: skip
+    table = HudiTable.open(tmp_path / "t", options={"hoodie.index.class": name})
 
     def work(writer: int) -> None:
-        own = HudiTable.open(table.path)
+        own = HudiTable.open(table.path, options={"hoodie.index.class": name})
         for n in range(ROUNDS):
             ids = [f"k{(writer + n + step) % KEYS:02}" for step in range(0, KEYS, 2)]
             parts = [f"p{(int(key[1:]) + n) % 2}" for key in ids]

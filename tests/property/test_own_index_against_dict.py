@@ -31,11 +31,11 @@ SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64()
 CITIES = ("oslo", "rome", "york")
 OPTIONS = {
     **SMALL_FILES,
-    "hoodie.index.class": "dying",
     "hoodie.clean.commits.retained": "2",
     "hoodie.keep.min.commits": "4",
     "hoodie.keep.max.commits": "5",
 }
+BY_INDEX = {"hoodie.index.class": "dying"}
 WITHOUT = {"hoodie.index.class": "", "hoodie.index.type": "GLOBAL_SIMPLE"}
 
 
@@ -95,7 +95,7 @@ class Twin:
         )  # fmt: skip
 
     def table(self) -> HudiTable:
-        return HudiTable.open("", **self.own)
+        return HudiTable.open("", options=BY_INDEX, **self.own)
 
     def run(self, operation: str, drawn: list[tuple[str, str]]) -> None:
         self.count += 1

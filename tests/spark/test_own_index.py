@@ -34,13 +34,14 @@ def test_an_index_of_ones_own_finds_on_spark_what_it_finds_in_this_process(
     path = str(tmp_path / "index.db")
     register_index(name := f"twins.{tmp_path.name}", partial(SqliteIndex, path))
     twins = Twins(
-        spark, tmp_path, properties={**SMALL, "hoodie.index.class": name}, record_key="id",
+        spark, tmp_path, properties=SMALL, record_key="id",
         partition_by="part", ordering="rank", table_type=table_type, table_version=version,
     )  # fmt: skip
-    twins.write("upsert", first_rows())
-    twins.write("upsert", moving_rows())
-    twins.write("delete", rows(("k00", "", 0, 0), ("new", "", 0, 0), ("none", "", 0, 0)).select(["id"]))
-    twins.write("upsert", first_rows())
+    by = {"hoodie.index.class": name}
+    twins.write("upsert", first_rows(), by)
+    twins.write("upsert", moving_rows(), by)
+    twins.write("delete", rows(("k00", "", 0, 0), ("new", "", 0, 0), ("none", "", 0, 0)).select(["id"]), by)
+    twins.write("upsert", first_rows(), by)
     for table in (twins.here, twins.on_spark):
         assert_true(table, path)
 
@@ -57,9 +58,8 @@ def test_tasks_that_do_not_reach_the_index_fail_and_write_nothing(spark: Any, tm
         return SqliteIndex(here if TaskContext.get() is None else f"{tmp_path}/{os.getpid()}.db", table)
 
     register_index("spark.elsewhere", elsewhere)
-    table = HudiTable.create(
-        tmp_path / "t", name="t", record_key="id", properties={"hoodie.index.class": "spark.elsewhere"}
-    )
+    HudiTable.create(tmp_path / "t", name="t", record_key="id")
+    table = HudiTable.open(tmp_path / "t", options={"hoodie.index.class": "spark.elsewhere"})
     batch = pa.table({"id": [f"k{n}" for n in range(20)], "v": list(range(20))})
     table.upsert(batch)
     with pytest.raises(Exception, match="must reach the storage"):

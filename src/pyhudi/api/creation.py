@@ -8,7 +8,6 @@ from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
-from pyhudi.index.own.protocol import find_index
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
@@ -34,8 +33,7 @@ def make_table(
     load_named(properties)
     given = merge_options(write=properties, opened=None, table={})
     refuse_stored_callback(given)
-    if own := WriteSettings.from_options(given).index_class:
-        find_index(own)  # refuses one that is not registered
+    WriteSettings.from_options(given)
     AfterCommitSettings.from_options(given)
 
     keys = column_names(record_key, what="record_key")

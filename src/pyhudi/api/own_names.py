@@ -6,6 +6,7 @@ from typing import Any, Final
 from pyhudi.format.keys.own_generators import register_key_generator
 from pyhudi.index.own.protocol import register_index
 from pyhudi.options.dotted_names import is_allowed, load_dotted
+from pyhudi.options.names import INDEX_CLASS
 from pyhudi.options.registered import OwnKind, is_registered
 
 
@@ -17,7 +18,7 @@ def _register_index(name: str, factory: Any) -> None:
 _LOADED: Final[Mapping[str, tuple[OwnKind, Callable[[str, Any], None]]]] = {
     "hoodie.datasource.write.keygenerator.class": (OwnKind.KEY_GENERATOR, register_key_generator),
     "hoodie.bootstrap.keygen.class": (OwnKind.KEY_GENERATOR, register_key_generator),
-    "hoodie.index.class": (OwnKind.INDEX, _register_index),
+    INDEX_CLASS: (OwnKind.INDEX, _register_index),
 }
 
 

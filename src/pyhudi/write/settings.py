@@ -9,6 +9,7 @@ from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.index.own.protocol import find_index
 from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.options.names import INDEX_CLASS
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, choice, count, flag, rate
@@ -40,7 +41,6 @@ SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
 
-INDEX_CLASS: Final = "hoodie.index.class"
 CONCURRENCY_MODE: Final = "hoodie.write.concurrency.mode"
 METADATA_LOG_BLOCKS_MIN: Final = 5
 """A log of the metadata table with this many blocks is worth a log compaction, unless an option says otherwise."""

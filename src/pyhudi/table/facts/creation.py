@@ -20,7 +20,7 @@ from pyhudi.merge.payloads import (
 )
 from pyhudi.merge.rules import MergeMode
 from pyhudi.options.entries import Kind
-from pyhudi.options.names import OWN_PREFIX
+from pyhudi.options.names import INDEX_CLASS, OWN_PREFIX
 from pyhudi.options.resolve import check_value, find_fact
 from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
 from pyhudi.options.verdicts import fact_names, find_entry
@@ -91,9 +91,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
 
     for name, text in new.properties.items():
-        if name.startswith(OWN_PREFIX):
-            raise Invalid(f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, "
-                          "or to the write")  # fmt: skip
+        _refuse_unstored(name, text)
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
     _refuse_contradictions(new)
@@ -137,6 +135,19 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     made = {**properties, **given, **buckets}
     merge_rules(made, version=version, path=f"new table '{new.name}'")
     return made
+
+
+def _refuse_unstored(name: str, text: str) -> None:
+    """Raises: Invalid for an option of one process, which no table stores."""
+    if name.startswith(OWN_PREFIX):
+        raise Invalid(
+            f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, or to the write"
+        )
+    if name == INDEX_CLASS and text.strip():
+        raise Invalid(
+            f"option '{name}'='{text}': no table stores it, for Apache Hudi's writers would look for a class of Java of "
+            "that name, and fail; give it to `open`, or to the write"
+        )
 
 
 def _refuse_contradictions(new: NewTable) -> None:

@@ -99,8 +99,8 @@ def rows(*of: tuple[str, str, int]) -> pa.Table:
 
 
 def new_table(folder: Path, index: str = "by.partition", **facts: Any) -> HudiTable:
-    more = {"hoodie.index.class": index, **facts.pop("properties", {})}
-    return HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part", properties=more, **facts)
+    HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part", **facts)
+    return HudiTable.open(folder / "t", options={"hoodie.index.class": index})
 
 
 def stored(table: HudiTable) -> list[tuple[str, str, int]]:
@@ -179,7 +179,7 @@ def test_a_write_whose_index_moved_on_is_planned_anew(tmp_path: Path, kept: Kept
 
     def cluster() -> None:
         kept.before_answer = lambda: None
-        assert HudiTable.open(table.path).cluster().requested is not None
+        assert table.cluster().requested is not None
 
     kept.before_answer = cluster
     table.upsert(rows(("a", "p", 2), ("d", "p", 2)))
@@ -263,10 +263,9 @@ def test_what_was_archived_untold_makes_a_new_index(tmp_path: Path, kept: Kept) 
 def test_an_index_that_nobody_registered_is_refused(tmp_path: Path) -> None:
     java = "com.acme.hudi.MyIndex"
     with pytest.raises(Invalid, match=rf"'{java}': expected the name of an index .* classes of Java cannot be called"):
-        new_table(tmp_path, java)
-    table = HudiTable.create(tmp_path / "t", name="t", record_key="id")
-    with pytest.raises(Invalid, match="classes of Java cannot be called"):
-        table.upsert(rows(("a", "p", 1)), options={"hoodie.index.class": java})
+        new_table(tmp_path, java).upsert(rows(("a", "p", 1)))
+    with pytest.raises(Invalid, match=r"no table stores it, for Apache Hudi's writers .* fail"):
+        HudiTable.create(tmp_path / "u", name="u", record_key="id", properties={"hoodie.index.class": "by.partition"})
     with pytest.raises(Invalid, match="this one is Apache Hudi's"):
         register_index("global_simple", ByPartition)
     with pytest.raises(Invalid, match="already registered"):
