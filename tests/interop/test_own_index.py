@@ -35,14 +35,15 @@ def test_apache_hudi_writes_beside_the_index_which_learns_of_it(
     path = str(tmp_path / "index.db")
     register_index(name := f"hudi.{tmp_path.name}", lambda table: SqliteIndex(path, table))
     HudiTable.create(
-        tmp_path / "t", name="t", record_key="id", partition_by="city", table_type=kind, table_version=version
-    )
+        tmp_path / "t", name="t", record_key="id", partition_by="city", ordering="v", table_type=kind,
+        table_version=version,
+    )  # fmt: skip
     table = HudiTable.open(tmp_path / "t", options={"hoodie.index.class": name})
     table.upsert(rows(("a", "oslo", 1), ("b", "rome", 1), ("c", "rome", 1)))
     asked = {
         "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city",
         "hoodie.table.name": "t", "hoodie.datasource.write.table.type": kind, "hoodie.index.type": "GLOBAL_SIMPLE",
-        "hoodie.write.table.version": str(version),
+        "hoodie.write.table.version": str(version), "hoodie.datasource.write.precombine.field": "v",
     }  # fmt: skip
     with ReferenceHudi(release) as hudi:
         hudi.write(table.path, rows(("a", "rome", 2), ("d", "oslo", 2)), operation="upsert", **asked)

@@ -141,12 +141,13 @@ def _refuse_unstored(name: str, text: str) -> None:
     """Raises: Invalid for an option of one process, which no table stores."""
     if name.startswith(OWN_PREFIX):
         raise Invalid(
-            f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, or to the write"
+            f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, or to the "
+            "write"
         )
     if name == INDEX_CLASS and text.strip():
         raise Invalid(
-            f"option '{name}'='{text}': no table stores it, for Apache Hudi's writers would look for a class of Java of "
-            "that name, and fail; give it to `open`, or to the write"
+            f"option '{name}'='{text}': no table stores it, for Apache Hudi's writers would look for a class of Java "
+            "of that name, and fail; give it to `open`, or to the write"
         )
 
 
