@@ -62,8 +62,10 @@ def register_payload_class(payload_class: str, factory: MergerFactory) -> None:
     Raises: Invalid for a name that is none, is Apache Hudi's own, or is taken by another definition.
     """
     if not callable(factory):
-        raise Invalid(f"payload class '{payload_class}': expected a class or function that makes a merger, "
-                      f"found {type(factory).__name__}")  # fmt: skip
+        raise Invalid(
+            f"payload class '{payload_class}': expected a class or function that makes a merger, "
+            f"found {type(factory).__name__}"
+        )
     _payloads.add(checked_name(OwnKind.PAYLOAD_CLASS, payload_class, PAYLOAD_CLASSES), factory)
 
 

@@ -174,7 +174,8 @@ def timeline_after(timeline: Timeline, requested: str, action: str) -> Timeline:
 def may_change_keys(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
     """Whether writes with these statements may have added keys to a group, or taken some away.
 
-    For base files the writer's counts tell. In a log, a key may come back that an older log deleted."""
+    For base files the writer's counts tell. In a log, a key may come back that an older log deleted.
+    """
     if before is None or after is None:
         return True
     return any(stat.is_log or stat.num_inserts or stat.num_deletes or not stat.num_writes for stat in stats)
