@@ -41,7 +41,6 @@ def test_an_index_of_ones_own_finds_on_spark_what_it_finds_in_this_process(
     twins.write("upsert", first_rows(), by)
     twins.write("upsert", moving_rows(), by)
     twins.write("delete", rows(("k00", "", 0, 0), ("new", "", 0, 0), ("none", "", 0, 0)).select(["id"]), by)
-    twins.write("upsert", first_rows(), by)
     for table in (twins.here, twins.on_spark):
         assert_true(table, path)
 
