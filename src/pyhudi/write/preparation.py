@@ -36,7 +36,7 @@ from pyhudi.write.input.schema import (
     refuse_unwritable_types,
 )
 from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
+from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, refuse_unfit_index, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
@@ -64,6 +64,7 @@ def prepare_write(
     refuse_deep_types(incoming)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
+    refuse_unfit_index(config, settings, is_bucketed=buckets is not None)
     refuse_without_keys(config, operation, settings, incoming.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)

@@ -80,8 +80,7 @@ class MetadataTableUpkeep:
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, or was compacted with them."""
-        config = self._config()
-        if config.has_metadata_table:
+        if (config := self._config()).has_metadata_table:
             table = open_metadata_table(self.storage, self.zone)
             self._drop_made_since(config, table, target, rollback)
 
@@ -243,6 +242,9 @@ class MetadataTableUpkeep:
             self._drop_gone(error)
             return self.before_completion(requested, metadata)
         self._drop_others(config, indexes)
+
+    def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Nothing: the metadata table took the commit in before."""
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take the deleted files out of `files` and the indexes."""
