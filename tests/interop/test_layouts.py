@@ -41,6 +41,9 @@ def rows(ids: range, ts: int) -> pa.Table:
         ("hudi_120", 9, ORC, "MERGE_ON_READ"),
         ("hudi_120", 9, WITHOUT_META, "COPY_ON_WRITE"),
         ("hudi_0150", 6, WITHOUT_META, "COPY_ON_WRITE"),
+        ("hudi_120", 9, WITHOUT_META, "MERGE_ON_READ"),
+        ("hudi_102", 8, WITHOUT_META, "MERGE_ON_READ"),
+        ("hudi_0150", 6, WITHOUT_META, "MERGE_ON_READ"),
     ],
 )
 def test_both_write_to_a_table_of_ours(

@@ -18,6 +18,7 @@ from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.slices.written_keys import KeyReading
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.txn.action.session import WriteSession
@@ -210,14 +211,15 @@ def _refuse_early(session: WriteSession, requested: str, plan: WritePlan) -> Non
 def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan) -> Judge:
     """Judges by file groups, and where these alone do not decide, by the keys that both wrote."""
     rules, storage = _conflict_rules(session, prepared, settings, plan), session.access.storage
-    logs = log_reading(session.snapshot)
+    snapshot = session.snapshot
+    reading = KeyReading(snapshot.schema_with_meta, log_reading(snapshot), snapshot.as_written)
     finds_keys = prepared.operation is Operation.UPSERT and prepared.buckets is None
 
     def judge(mine: Mine, now: TableState) -> Verdict:
         verdict = judge_write(mine, now, rules)
         if isinstance(verdict, Refused) and verdict.by_keys:
             others = [other for other in now.changes if other.requested in verdict.by_keys]
-            apart = find_apart(storage, mine.change, others, logs, is_global=rules.is_global)
+            apart = find_apart(storage, mine.change, others, reading, is_global=rules.is_global)
             verdict = judge_write(mine, now, rules, apart)
         if isinstance(verdict, Refused) or not finds_keys:
             return verdict

@@ -19,6 +19,7 @@ from pyhudi.metadata.derive.changed_groups import ChangedGroup
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.log_merge import with_key_column
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import SliceReader
 from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
@@ -42,7 +43,7 @@ class RowReading:
 
     def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
-        schema = pa.schema([self.stored.field(name) for name in columns])
+        schema = pa.schema([with_key_column(self.stored).field(name) for name in columns])
         if file_slice is None:
             return schema.empty_table()
 

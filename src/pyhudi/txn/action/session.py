@@ -269,10 +269,9 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
 
 
 def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
-    """Refuse a table without meta fields whose keys cannot be told from its columns, or whose rows lie in logs."""
+    """Refuse a table without meta fields whose keys cannot be told from its columns."""
     kinds = (KeyKind.SIMPLE, KeyKind.COMPLEX, KeyKind.NON_PARTITION)
     reasons = {
-        "hoodie.table.type='MERGE_ON_READ'": config.is_merge_on_read,
         f"key generator {config.key_kind}, not one of {', '.join(kinds)}": config.key_kind not in kinds,
         "no hoodie.table.recordkey.fields": not config.record_key,
         "hoodie.table.cdc.enabled='true'": config.change_mode is not None,
@@ -282,5 +281,5 @@ def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
         if stands:
             raise Unsupported(
                 f"{uri}: hoodie.populate.meta.fields='false' with {reason}: this release writes tables without meta "
-                "fields where they are copy-on-write, and columns make up their keys; write with Apache Hudi"
+                "fields where columns make up their keys; write with Apache Hudi"
             )

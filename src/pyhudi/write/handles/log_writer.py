@@ -20,7 +20,7 @@ from pyhudi.format.log.writer import (
     encode_parquet_block,
 )
 from pyhudi.format.names import LogFileName, MarkerKind, join
-from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import NewLog
 from pyhudi.write.handles.attempt import AttemptedFile
@@ -81,7 +81,7 @@ class WrittenLog:
 class BlockStyle:
     """How blocks are made. `schema_text`: of the rows, with meta fields, as Avro text. `is_partial`: rows hold only
     some of the table's columns. `compacted`: the instants that a log compaction merged. `compression`: of Parquet
-    blocks that are not small.
+    blocks that are not small. `fills_meta`: if off, the meta fields of rows are null.
     """
 
     schema_text: str
@@ -89,6 +89,7 @@ class BlockStyle:
     compression: str
     is_partial: bool = False
     compacted: tuple[str, ...] = ()
+    fills_meta: bool = True
 
 
 def write_log(
@@ -159,6 +160,8 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
     size_bytes = rows.nbytes
     is_small = size_bytes < SMALL_BLOCK_BYTES
     kind: BlockFormat = style.settings.block_format or ("avro" if is_small else "parquet")
+    if not style.fills_meta and kind != "hfile":
+        rows = _without_meta(rows)
     batches = rows.to_batches(max_chunksize=BATCH_ROWS)
 
     match kind:
@@ -172,9 +175,20 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
             )
         case "hfile":
             without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}
-            return encode_hfile_rows_block(batches, without, key_column=RECORD_KEY)
+            return encode_hfile_rows_block(
+                batches, without, key_column=RECORD_KEY, as_null=() if style.fills_meta else META_FIELDS
+            )
         case _:
             assert_never(kind)
+
+
+def _without_meta(rows: pa.Table) -> pa.Table:
+    """The rows with nulls in their meta fields. Seen: 0.15.0, 1.2.0 with `hoodie.populate.meta.fields=false`."""
+    columns = [
+        pa.nulls(len(rows), field.type) if field.name in META_FIELDS else column
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 _OF_POSITIONS = (HeaderKey.RECORD_POSITIONS, HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
