@@ -17,10 +17,10 @@ from tests.support.golden_tables import GoldenTables, base_file_names, with_long
 WRITTEN = tuple(
     name
     for name in base_file_names()
-    if not ("_drop_part_" in name or "_lance_" in name) and name != "cow_orc_v6_h0150"
+    if "_lance_" not in name and name != "cow_orc_v6_h0150"
 )
-"""All but tables of Lance files, those that drop partition columns, and one of buckets whose number it does not say."""
-QUICK = ("cow_bootstrap_meta_v9_h120", "mor_bootstrap_mixed_v6_h0150", "mor_orc_v9_h120")
+"""All but tables of Lance files, and one of buckets whose number it does not say."""
+QUICK = ("cow_bootstrap_meta_v9_h120", "mor_bootstrap_mixed_v6_h0150", "mor_orc_v9_h120", "cow_drop_part_v9_h120", "mor_drop_part_v6_h0150")
 BY_ID = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
 
 
@@ -95,7 +95,7 @@ def test_a_source_that_is_gone_says_where_it_was_looked_for(golden: GoldenTables
         HudiTable.open(path).scan(as_of="00000000000001").to_arrow()
 
 
-@pytest.mark.parametrize("name", ["cow_drop_part_v9_h120", "cow_lance_v9_h120"])
+@pytest.mark.parametrize("name", ["cow_lance_v9_h120"])
 def test_what_is_read_only_is_refused_before_a_write(unpacked: object, name: str) -> None:
     assert callable(unpacked)
     table = HudiTable.open(unpacked(name))

@@ -43,10 +43,7 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(Fact.IS_HIVE_STYLE, "hoodie.datasource.write.hive_style_partitioning"),
     **fact(Fact.IS_URL_ENCODED, "hoodie.datasource.write.partitionpath.urlencode"),
-    **fact(
-        Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns",
-        accepts=("", "false"), note="partition columns stay in the files",
-    ),
+    **fact(Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns"),
     **fact(
         Fact.HAS_META_FIELDS, "hoodie.populate.meta.fields",
     ),

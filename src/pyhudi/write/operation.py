@@ -9,6 +9,7 @@ from typing import TypeAlias
 from pyhudi.errors import Conflict
 from pyhudi.format.schema.conversion import (
     arrow_from_avro,
+    leave_out_fields,
     with_meta_fields,
 )
 from pyhudi.format.schema.differences import describe_changes
@@ -189,8 +190,9 @@ def run_delete_partitions(
             stated = {} if text is None else columns_of_write(snapshot, text, write.run.requested).extra_metadata
             extra = {**extra_metadata, **stated}
             rules = WriteRules(
-                looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False, schemas=frozenset({text})
-            )
+                looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False,
+                schemas=_known_schemas(snapshot.config, text),
+            )  # fmt: skip
             return _carry_out(write, operation, work, extra, partial(judge_write, rules=rules), then)
 
 
@@ -236,21 +238,27 @@ def _conflict_rules(
 ) -> WriteRules:
     finds_keys = looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE
     by_keys = not settings.conflict_strategy
-    missed = frozenset[str]()
+    missed, config = frozenset[str](), session.snapshot.config
     if by_keys and prepared.operation is Operation.DELETE:
         missed = _missed(prepared.counted.counts, plan, is_global=settings.has_global_index)
     return WriteRules(
         looks_keys_up=finds_keys and by_keys,
         is_global=settings.has_global_index,
         by_bucket=prepared.buckets is not None,
-        shares_logs=by_keys and session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
-        schemas=frozenset({prepared.schema_before, prepared.schema_text}),
+        shares_logs=by_keys and config.version.log_naming is LogNaming.AFTER_WRITE,
+        schemas=_known_schemas(config, prepared.schema_before, prepared.schema_text),
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
         passes_clusterings=settings.passes_clusterings,
         schema_before=prepared.schema_before,
         brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )
+
+
+def _known_schemas(config: TableConfig, *texts: str | None) -> frozenset[str | None]:
+    """Schemas that another write may state beside this one: these, also without the columns that files lack."""
+    stated = {text if text is None else leave_out_fields(text, config.left_out) for text in texts}
+    return frozenset({*texts, *stated})
 
 
 def _missed(counts: Mapping[str, int], plan: WritePlan, *, is_global: bool) -> frozenset[str]:

@@ -21,6 +21,7 @@ from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
+from pyhudi.write.input.left_out import with_path_texts
 from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
 from pyhudi.write.input.pinned_columns import refuse_dropping
 from pyhudi.write.input.schema import (
@@ -60,6 +61,7 @@ def prepare_write(
     if marks_deletes:
         incoming = incoming.remove(incoming.get_field_index(LEAVES))
     refuse_deep_types(incoming)
+    incoming = with_path_texts(incoming, snapshot)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
     refuse_without_keys(config, operation, settings, incoming.names)

@@ -212,7 +212,6 @@ REFUSED = [
         "DefaultHoodie",
     ),
     ("hoodie.datasource.write.payload.class", "com.mine.DefaultHoodieRecordPayload", "DefaultHoodie"),
-    ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
     (
         "hoodie.datasource.write.keygenerator.class",
         "com.example.MyKeyGenerator",

@@ -83,6 +83,11 @@ class TableConfig:
         return _fields(self.properties.get("hoodie.table.partition.fields"))
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are left out of new files: their values are in the partition path."""
+        return self.partition_by if self.drops_partition_columns else ()
+
+    @property
     def is_merge_on_read(self) -> bool:
         return self.table_type == "MERGE_ON_READ"
 

@@ -244,9 +244,11 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     if not config.has_meta_fields:
         _refuse_unwritable_keys(config, uri)
 
+    if config.left_out:
+        _refuse_unwritable_paths(config, uri)
+
     wanted = {
         BASE_FORMAT: ("PARQUET", "ORC"),
-        "hoodie.datasource.write.drop.partition.columns": ("false",),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
@@ -282,4 +284,25 @@ def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
             raise Unsupported(
                 f"{uri}: hoodie.populate.meta.fields='false' with {reason}: this release writes tables without meta "
                 "fields where columns make up their keys; write with Apache Hudi"
+            )
+
+
+def _refuse_unwritable_paths(config: TableConfig, uri: str) -> None:
+    """Refuse a table that leaves partition columns out of its files, where rows need their values."""
+    ordering = {name.partition(".")[0] for name in config.ordering}
+    keys = {name.partition(".")[0] for name in config.record_key}
+    reasons = {
+        f"key generator {config.key_kind}, whose paths are not the values": bool(config.time_based),
+        "a partition column that orders rows": not ordering.isdisjoint(config.left_out),
+        "hoodie.populate.meta.fields='false' and a partition column in the key": (
+            not config.has_meta_fields and not keys.isdisjoint(config.left_out)
+        ),
+        "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+    }
+    for reason, stands in reasons.items():
+        if stands:
+            raise Unsupported(
+                f"{uri}: hoodie.datasource.write.drop.partition.columns='true' with {reason}: this release writes "
+                "tables that leave partition columns out where the partition path stands for them; write with Apache "
+                "Hudi"
             )

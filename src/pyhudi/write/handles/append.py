@@ -110,7 +110,7 @@ def _style(target: WriteTarget, rows: pa.Table) -> BlockStyle:
         text = select_fields(text, _logged_columns(target, rows))
     return BlockStyle(
         text, target.logs, target.settings.compression, is_partial=target.is_partial,
-        fills_meta=target.settings.fills_meta,
+        fills_meta=target.settings.fills_meta, left_out=target.settings.left_out,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.leaf_bounds import leaves, leaves_with_bounds
-from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER
+from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER, leave_out_fields
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.write.handles.file_sinks import FileSink, OrcSink, ParquetSink
@@ -32,7 +32,7 @@ class BaseFileSettings:
 
     `row_group_size_bytes` counts Arrow bytes in memory, before encoding. `bloom`: None: files have no Bloom filter.
     `fills_meta`: if off, the meta fields are null but for the file's name. `extension`: of the files' names; it tells
-    their format. `orc`: how ORC files are written.
+    their format. `orc`: how ORC files are written. `left_out`: columns of rows that files do not hold.
     """
 
     compression: str
@@ -43,13 +43,14 @@ class BaseFileSettings:
     fills_meta: bool = True
     extension: str = ".parquet"
     orc: OrcSettings = field(default_factory=OrcSettings)
+    left_out: tuple[str, ...] = ()
 
     def of_table(self, config: TableConfig) -> Self:
-        """As a table has its base files: their format, and whether their meta fields are filled.
+        """As a table has its base files: their format, whether their meta fields are filled, and what they leave out.
 
-        Spec: format/layout.md section 6; format/base-files.md.
+        Spec: format/layout.md sections 6 and 7.2; format/base-files.md.
         """
-        own = replace(self, extension=f".{config.base_format.lower()}")
+        own = replace(self, extension=f".{config.base_format.lower()}", left_out=config.left_out)
         return own if config.has_meta_fields else replace(own, bloom=None, fills_meta=False)
 
     def new_bloom(self) -> KeyFilter | None:
@@ -79,7 +80,8 @@ class BaseFileWriter:
         before_visible: Callable[[], None] = lambda: None,
     ) -> None:
         self._before_visible = before_visible
-        self._settings, self._avro_schema = settings, avro_schema
+        schema = without(schema, settings.left_out)
+        self._settings, self._avro_schema = settings, leave_out_fields(avro_schema, settings.left_out)
         self._schema, self._constants, self.given = (
             _as_written(schema, constants),
             constants,
@@ -101,6 +103,8 @@ class BaseFileWriter:
         """Append rows. `new_keys`: record keys that the Bloom filter and the key range do not know yet."""
         if len(batch) == 0:
             return
+        if self._settings.left_out:
+            batch = batch.select(self.given.names)
         if new_keys is not None and len(new_keys):
             self._note_keys(new_keys)
 

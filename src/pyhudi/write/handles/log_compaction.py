@@ -45,7 +45,7 @@ def compact_log(
     blocks = stored_blocks(store, files, reading, tally)
     style = BlockStyle(
         target.avro_schema, target.logs, target.settings.compression, compacted=merged_instants(blocks),
-        fills_meta=target.settings.fills_meta,
+        fills_meta=target.settings.fills_meta, left_out=target.settings.left_out,
     )  # fmt: skip
 
     written: list[WrittenLog] = []
