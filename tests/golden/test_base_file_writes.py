@@ -14,13 +14,15 @@ from pyhudi import HudiTable, NotFound, Unsupported
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, base_file_names, with_long
 
-WRITTEN = tuple(
-    name
-    for name in base_file_names()
-    if "_lance_" not in name and name != "cow_orc_v6_h0150"
-)
+WRITTEN = tuple(name for name in base_file_names() if "_lance_" not in name and name != "cow_orc_v6_h0150")
 """All but tables of Lance files, and one of buckets whose number it does not say."""
-QUICK = ("cow_bootstrap_meta_v9_h120", "mor_bootstrap_mixed_v6_h0150", "mor_orc_v9_h120", "cow_drop_part_v9_h120", "mor_drop_part_v6_h0150")
+QUICK = (
+    "cow_bootstrap_meta_v9_h120",
+    "mor_bootstrap_mixed_v6_h0150",
+    "mor_orc_v9_h120",
+    "cow_drop_part_v9_h120",
+    "mor_drop_part_v6_h0150",
+)
 BY_ID = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
 
 

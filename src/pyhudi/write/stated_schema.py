@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyhudi.errors import NotFound, Unsupported
-from pyhudi.format.schema.conversion import arrow_from_avro, leave_out_fields, record_name, with_meta_fields, without_meta_fields
+from pyhudi.format.schema.conversion import (
+    arrow_from_avro,
+    leave_out_fields,
+    record_name,
+    with_meta_fields,
+    without_meta_fields,
+)
 from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.schema.history_text import schema_json
 from pyhudi.format.schema.numbering import avro_of, first_numbers, grown
