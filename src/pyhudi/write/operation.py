@@ -361,7 +361,7 @@ def _target(
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs if config.version.has_log_positions else replace(settings.logs, writes_positions=False),
+        logs=settings.logs if _tells_positions(config) else replace(settings.logs, writes_positions=False),
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
@@ -370,6 +370,11 @@ def _target(
         as_written=session.snapshot.as_written_with(evolution),
         has_parquet_metafiles=config.has_parquet_metafiles,
     )
+
+
+def _tells_positions(config: TableConfig) -> bool:
+    """Whether logs say where in the base file their rows stand. Readers of HFiles find rows by their keys."""
+    return config.version.has_log_positions and config.base_format != "HFILE"
 
 
 def base_file_settings(settings: WriteSettings) -> BaseFileSettings:

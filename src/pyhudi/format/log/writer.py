@@ -121,7 +121,7 @@ def encode_hfile_rows_block(
 
     order = pc.sort_indices(keys)
     encoder = row_encoder(text)
-    values = [_values(encoder.encode(batch)) for batch in table.take(order).to_batches()]
+    values = [row_values(encoder.encode(batch)) for batch in table.take(order).to_batches()]
     cells = pa.table({"key": keys.take(order), "value": pa.chunked_array(values, pa.large_binary())})
     return encode_block(BlockType.HFILE_DATA, header, encode_hfile_table(cells, schema_text=text))
 
@@ -196,7 +196,7 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise Invalid(f"log block: the rows do not fit the schema of the header ({error})") from error
 
 
-def _values(rows: EncodedRows) -> pa.Array:
+def row_values(rows: EncodedRows) -> pa.Array:
     """Rows one behind the other as a binary column."""
     offsets = np.concatenate([[0], rows.ends]).astype(np.int64)
     assert (offsets[:-1] == rows.starts).all()

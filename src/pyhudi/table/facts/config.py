@@ -237,7 +237,7 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        BASE_FORMAT: ("PARQUET", "ORC", "LANCE"),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE", "LANCE"),
         "hoodie.table.format": ("native",),
     }
     for key, known in needed.items():

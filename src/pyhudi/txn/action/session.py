@@ -248,7 +248,7 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         _refuse_unwritable_paths(config, uri)
 
     wanted = {
-        BASE_FORMAT: ("PARQUET", "ORC"),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE"),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
@@ -278,6 +278,7 @@ def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
         "no hoodie.table.recordkey.fields": not config.record_key,
         "hoodie.table.cdc.enabled='true'": config.change_mode is not None,
         "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+        f"{BASE_FORMAT}='HFILE', whose rows lie under their keys": config.base_format == "HFILE",
     }
     for reason, stands in reasons.items():
         if stands:

@@ -16,6 +16,7 @@ from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, 
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.write.handles.file_sinks import FileSink, OrcSink, ParquetSink
+from pyhudi.write.handles.hfile_sink import HFileSink
 from pyhudi.write.handles.key_filter import FilterSettings, KeyFilter
 from pyhudi.write.orc_settings import OrcSettings
 
@@ -118,8 +119,9 @@ class BaseFileWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that have left for the storage so far."""
-        return self._sink.tell()
+        """Bytes that have left for the storage so far, and those that a format holds back to sort them."""
+        held = self._writer.held_bytes if isinstance(self._writer, HFileSink) else 0
+        return self._sink.tell() + held
 
     def _note_keys(self, keys: pa.Array) -> None:
         if self._bloom is not None:
@@ -159,6 +161,8 @@ class BaseFileWriter:
                 self._sink, self._schema, compression=settings.orc.codec,
                 stripe_size_bytes=settings.orc.stripe_size_bytes, path=self._path,
             )  # fmt: skip
+        elif self._writer is None and settings.extension == ".hfile":
+            self._writer = HFileSink(self._sink, self._avro_schema, path=self._path)
         elif self._writer is None:
             assert settings.extension == ".parquet", "a table of another format is refused"
             self._writer = ParquetSink(
