@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError, Invalid

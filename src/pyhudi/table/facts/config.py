@@ -97,6 +97,13 @@ class TableConfig:
         return (self.properties.get(BASE_FORMAT) or "PARQUET").strip().upper()
 
     @property
+    def has_known_statistics(self) -> bool:
+        """Whether Apache Hudi reads what base files state of their columns. Where it does not, its statistics of a
+        partition are those of logs alone, as if the base files had no rows. Seen: 1.2.0, HFILE and LANCE.
+        """
+        return self.base_format in ("PARQUET", "ORC")
+
+    @property
     def has_parquet_metafiles(self) -> bool:
         """Whether the files that mark partitions are Parquet files, and not texts. Readers look for texts first."""
         return self.base_format == "PARQUET" and _flag(self.properties, "hoodie.partition.metafile.use.base.format")

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
 from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.rows import read_stored_batches
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.key_parts import KeyPart
 from pyhudi.table.slices.log_merge import keyed, merge_blocks, with_key_column
@@ -22,6 +24,35 @@ _DECODED = {BlockType.AVRO_DATA: 2, BlockType.PARQUET_DATA: 6, BlockType.HFILE_D
 
 ChooseRows = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Filters the rows of a base file."""
+
+
+class RowsReader(Protocol):
+    """Reads the rows of slices. `stored`: every column that rows may have."""
+
+    @property
+    def stored(self) -> pa.Schema: ...
+
+    def rows(self, storage: Storage, file_slice: FileSlice, columns: Sequence[str]) -> pa.Table: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BaseReader:
+    """Reads the rows of slices without logs. Picklable. `stored`: every column that rows may have. `as_written`: how
+    base files may differ from these columns.
+    """
+
+    stored: pa.Schema
+    as_written: AsWritten = TODAY
+
+    def rows(self, storage: Storage, file_slice: FileSlice, columns: Sequence[str]) -> pa.Table:
+        """These columns of a base file's rows. Memory: the rows."""
+        schema = pa.schema([with_key_column(self.stored).field(name) for name in columns])
+        assert file_slice.base_file is not None
+        path = join(file_slice.partition, file_slice.base_file.name.format())
+        batches = read_stored_batches(
+            storage, path, columns, use_threads=False, source=file_slice.source, as_written=self.as_written
+        )
+        return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
 
 
 @dataclass(frozen=True, slots=True)

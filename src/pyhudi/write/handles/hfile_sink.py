@@ -68,8 +68,8 @@ class HFileSink:
         if pc.any(twice, min_count=0).as_py():
             found = keys.slice(1).filter(twice)[0].as_py().decode()
             raise Invalid(
-                f"{self._path}: the record key '{found}' comes twice: expected each key once, for an HFile stores a row "
-                "under its key; combine the rows of a key (hoodie.combine.before.insert), or upsert them"
+                f"{self._path}: the record key '{found}' comes twice: expected each key once, for an HFile stores rows "
+                "under their keys; combine the rows of a key (hoodie.combine.before.insert), or upsert them"
             )
         longest = pc.max(pc.binary_length(keys)).as_py() or 0
         if longest > KEY_SIZE_MAX:

@@ -28,6 +28,7 @@ from pyhudi.index.hits import KeyBounds
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.slices.merged_slice import BaseReader, RowsReader
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.write.input.source import ARRIVAL, LEAVES, Tagging
 
@@ -316,11 +317,18 @@ def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Seque
 
 def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], ordering: Sequence[str]) -> DataFrame:
     """As `_located`, for slices with logs. `logged`: position and slice."""
-    spark, reader = session_of(lookup.rows), lookup.tagging.reader
+    reader = lookup.tagging.reader
     assert reader is not None
-    rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
+    return _read_by_tasks(lookup, logged, reader, ordering)
+
+
+def _read_by_tasks(
+    lookup: Lookup, slices: Sequence[tuple[int, FileSlice]], reader: RowsReader, ordering: Sequence[str]
+) -> DataFrame:
+    spark = session_of(lookup.rows)
+    rows = read_standing_rows(spark, lookup.location, slices, reader, [RECORD_KEY, *ordering], TARGET)
     paths = small_table(
-        spark, [(at, file_slice.partition) for at, file_slice in logged], f"{TARGET} int, {_STORED_PATH} string"
+        spark, [(at, file_slice.partition) for at, file_slice in slices], f"{TARGET} int, {_STORED_PATH} string"
     )
     columns: list[str | Column] = [RECORD_KEY, *_stored_order(lookup, ordering), _STORED_PATH, TARGET]
     return rows.join(f.broadcast(paths), TARGET).select(*columns)
@@ -334,11 +342,13 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
             f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected other names than "
             "_metadata, by which Spark tells which file a row is of; upsert without Spark"
         )
-    if not all(holds_columns(lookup.slices[at], lookup.schema, columns) for at in candidates):
-        raise Unsupported(
-            f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected base files whose columns "
-            "Spark reads itself, found those of a bootstrap, or times in ORC files; upsert without Spark"
-        )
+    # Tasks of pyhudi read HFiles, Lance files, the columns of a bootstrap's source, and times in ORC files.
+    others = [at for at in candidates if not holds_columns(lookup.slices[at], lookup.schema, columns)]
+    if others:
+        reader = BaseReader(lookup.schema, lookup.tagging.as_written)
+        read = _read_by_tasks(lookup, [(at, lookup.slices[at]) for at in others], reader, ordering)
+        native = [at for at in candidates if at not in set(others)]
+        return read.unionByName(_located_in_stored_bases(lookup, native, ordering)) if native else read
 
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
