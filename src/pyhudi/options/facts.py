@@ -49,7 +49,7 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(
         Fact.BASE_FILE_FORMAT, "hoodie.table.base.file.format", "hoodie.base.file.format",
-        accepts=("", "parquet", "orc", "hfile"), note="base files of other formats are not written",
+        accepts=("", "parquet", "orc", "hfile", "lance"), note="base files of other formats are not written",
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.record.merge.mode", "hoodie.write.record.merge.mode",

@@ -19,7 +19,7 @@ from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.write.input.hfile_keys import refuse_unfit_for_hfile
+from pyhudi.write.input.file_limits import refuse_unfit_for_hfile, refuse_unfit_for_lance
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
 from pyhudi.write.input.left_out import with_path_texts
@@ -75,6 +75,7 @@ def prepare_write(
         keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
     refuse_unfit_for_hfile(config, schema, keys)
+    refuse_unfit_for_lance(config, schema)
     refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
     if marks_deletes:
         schema = schema.append(pa.field(LEAVES, pa.bool_()))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from importlib.util import find_spec
 from typing import get_args
 
 from pyhudi.errors import Unavailable, Unsupported
@@ -247,8 +248,13 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     if config.left_out:
         _refuse_unwritable_paths(config, uri)
 
+    if config.base_format == "LANCE" and find_spec("lance") is None:
+        raise Unsupported(
+            f"{uri}: {BASE_FORMAT}='LANCE': Lance files need the package pylance: pip install 'pyhudi[lance]'"
+        )
+
     wanted = {
-        BASE_FORMAT: ("PARQUET", "ORC", "HFILE"),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE", "LANCE"),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.leaf_bounds import leaves, leaves_with_bounds
-from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER, leave_out_fields
+from pyhudi.format.schema.conversion import (
+    FILE_NAME,
+    META_FIELDS,
+    RECORD_KEY,
+    SEQUENCE_NUMBER,
+    arrow_from_avro,
+    leave_out_fields,
+)
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.write.handles.file_sinks import FileSink, OrcSink, ParquetSink
@@ -120,8 +127,7 @@ class BaseFileWriter:
     @property
     def size_bytes(self) -> int:
         """Bytes that have left for the storage so far, and those that a format holds back to sort them."""
-        held = self._writer.held_bytes if isinstance(self._writer, HFileSink) else 0
-        return self._sink.tell() + held
+        return self._sink.tell() + (0 if self._writer is None else self._writer.held_bytes)
 
     def _note_keys(self, keys: pa.Array) -> None:
         if self._bloom is not None:
@@ -163,6 +169,8 @@ class BaseFileWriter:
             )  # fmt: skip
         elif self._writer is None and settings.extension == ".hfile":
             self._writer = HFileSink(self._sink, self._avro_schema, path=self._path)
+        elif self._writer is None and settings.extension == ".lance":
+            self._writer = _lance_sink(self._sink, arrow_from_avro(self._avro_schema))
         elif self._writer is None:
             assert settings.extension == ".parquet", "a table of another format is refused"
             self._writer = ParquetSink(
@@ -200,6 +208,13 @@ class BaseFileWriter:
                     self._writer.abandon()
             finally:
                 self._stack.__exit__(kind, error, trace)
+
+
+def _lance_sink(sink: BinaryIO, schema: pa.Schema) -> FileSink:
+    """A table of Lance files is refused before a write where the package is missing."""
+    from pyhudi.write.handles.lance_sink import LanceSink
+
+    return LanceSink(sink, schema)
 
 
 def without(schema: pa.Schema, constants: Iterable[str]) -> pa.Schema:

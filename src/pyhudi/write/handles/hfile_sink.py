@@ -24,7 +24,7 @@ class HFileSink:
 
     Memory: the encoded rows of the file, twice at its end.
     Seen: 0.15.0 and 1.2.0 store a column `key` empty and fill it with the record key. Tables where it is another value
-    are refused (`input/hfile_keys.py`). Spec: format/hfile.md sections 5 and 7.
+    are refused (`input/file_limits.py`). Spec: format/hfile.md sections 5 and 7.
     """
 
     schema_entry = "schema"
