@@ -18,8 +18,8 @@ def refuse_unfit_for_hfile(config: TableConfig, schema: pa.Schema, keys: KeySpec
         return
     if keys.record_key != (KEY,) or keys.is_composite:
         raise Unsupported(
-            f"table '{config.name}': {BASE_FORMAT}='HFILE' and a text column '{KEY}' that is not the record key: HFiles "
-            "have the record key under this name; rename the column, or use Parquet or ORC files"
+            f"table '{config.name}': {BASE_FORMAT}='HFILE' and a text column '{KEY}' that is not the record key: "
+            "HFiles have the record key under this name; rename the column, or use Parquet or ORC files"
         )
 
 
