@@ -1,6 +1,7 @@
 """Spark could read columns from files that lack them, write files that hold what they should not, or find no
 key in files that it has no reader for."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,24 @@ def test_a_column_that_no_file_holds_is_the_path_s(spark: Any, tmp_path: Path, h
             assert "day" not in pq.read_schema(tmp_path / "t" / path).names
 
 
-@pytest.mark.parametrize("table_type, index", [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "GLOBAL_BLOOM")])
+@pytest.mark.parametrize(
+    "file_format, table_type, index",
+    [
+        ("HFILE", "COPY_ON_WRITE", "SIMPLE"),
+        ("HFILE", "MERGE_ON_READ", "GLOBAL_BLOOM"),
+        pytest.param(
+            *("LANCE", "COPY_ON_WRITE", "GLOBAL_SIMPLE"),
+            marks=pytest.mark.skipif(find_spec("lance") is None, reason="the package pylance is not there"),
+        ),
+    ],
+)
 def test_tasks_read_files_that_spark_has_no_reader_for(
-    spark: Any, tmp_path: Path, handover: str, table_type: str, index: str
+    spark: Any, tmp_path: Path, handover: str, file_format: str, table_type: str, index: str
 ) -> None:
-    """HFiles: keys are looked up, rows are merged and shown."""
+    """Keys are looked up, rows are merged and shown."""
     table = HudiTable.create(
         tmp_path / "t", name="t", record_key="id", partition_by="day", ordering="ts", table_type=table_type,
-        properties={"hoodie.table.base.file.format": "HFILE", "hoodie.index.type": index},
+        properties={"hoodie.table.base.file.format": file_format, "hoodie.index.type": index},
     )  # fmt: skip
     table.bulk_insert(on_spark(spark, rows(range(60), 1), tmp_path))
     result = table.upsert(on_spark(spark, rows(range(50, 70), 2), tmp_path))
@@ -62,6 +73,6 @@ def test_tasks_read_files_that_spark_has_no_reader_for(
     table.delete(on_spark(spark, rows(range(5), 3), tmp_path))
 
     expected = pa.concat_tables([rows(range(5, 50), 1), rows(range(50, 70), 2)])
-    assert all(path.endswith(".hfile") or ".log." in path for path in table.scan().files())
+    assert all(path.endswith(f".{file_format.lower()}") or ".log." in path for path in table.scan().files())
     assert_same_rows(table.scan(meta_fields=False).to_spark(spark).toArrow(), expected)
     assert table.scan(where="ts = 2").to_spark(spark).count() == 20

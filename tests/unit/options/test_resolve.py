@@ -205,7 +205,7 @@ REFUSED = [
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
     ("hoodie.avro.schema.external.transformation", "true", "false"),
-    ("hoodie.table.base.file.format", "HFILE", "parquet"),
+    ("hoodie.table.base.file.format", "CSV", "parquet"),
     (
         "hoodie.datasource.write.payload.class",
         "org.apache.hudi.common.model.RewriteAvroPayload",
