@@ -1,6 +1,7 @@
 """Spark could read columns from files that lack them, write files that hold what they should not, or find no
 key in files that it has no reader for."""
 
+import datetime as dt
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -76,3 +77,25 @@ def test_tasks_read_files_that_spark_has_no_reader_for(
     assert all(path.endswith(f".{file_format.lower()}") or ".log." in path for path in table.scan().files())
     assert_same_rows(table.scan(meta_fields=False).to_spark(spark).toArrow(), expected)
     assert table.scan(where="ts = 2").to_spark(spark).count() == 20
+
+
+@pytest.mark.long
+def test_a_global_index_compares_times_of_orc_files(spark: Any, tmp_path: Path, handover: str) -> None:
+    """Spark's own reader would take them for readings in the zone of its JVM."""
+
+    def timed(ids: range, hour: int) -> pa.Table:
+        moment = dt.datetime(2026, 11, 26, hour, tzinfo=dt.UTC)
+        at = pa.array([moment] * len(ids), pa.timestamp("us", "UTC"))
+        return rows(ids, 1).set_column(2, "ts", at)
+
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by="day", ordering="ts",
+        properties={"hoodie.table.base.file.format": "ORC", "hoodie.index.type": "GLOBAL_SIMPLE"},
+    )  # fmt: skip
+    table.bulk_insert(on_spark(spark, timed(range(20), 10), tmp_path))
+    late, later = timed(range(5), 9), timed(range(5, 10), 11)
+    moved = pa.concat_tables([late, later]).set_column(1, "day", pa.array(["far"] * 10))
+    table.upsert(on_spark(spark, moved, tmp_path))
+
+    expected = pa.concat_tables([timed(range(5), 10), moved.slice(5), timed(range(10, 20), 10)])
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), expected)
