@@ -59,8 +59,9 @@ def look_after(plan: Plan, stop: Path, done: Path) -> None:
     ids=lambda value: str(value),
 )
 def test_two_service_processes_beside_writers(tmp_path: Path, table_type: str, version: int, index: str) -> None:
+    turns = 12  # so many commits of two writers are more than a clean retains
     plan = Plan(
-        str(tmp_path / index.lower()), turns=6, kinds=("upsert", "insert", "delete"), options=(*WRITERS.items(),)
+        str(tmp_path / index.lower()), turns=turns, kinds=("upsert", "insert", "delete"), options=(*WRITERS.items(),)
     )
     make_table(plan.path, table_type=table_type, version=version, index=index)
     plan.journals.mkdir()

@@ -17,7 +17,7 @@ from tests.faults.test_clean_crashes import distinct
 from tests.faults.test_clustering_crashes import BEGUN_MS, check_readers, handle, newest_write, pending, rows_of
 from tests.faults.test_compaction_crashes import DEAD_MS, MINUTE_MS, names
 from tests.support.crashes import crash_points
-from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
+from tests.support.model import Handles, Key, Row, StepClock, Stored, arrow, problems_on, read_rows, seeded_uuids
 
 RING = {
     "hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
@@ -28,6 +28,7 @@ SPLIT_OR_MERGE = {
     "hoodie.bucket.index.min.num.buckets": "1", "hoodie.bucket.index.merge.threshold": "1000",
 }  # fmt: skip
 """One bucket of each partition is split, and the others are merged."""
+DOUBLE = {"hoodie.clustering.updates.strategy": "SparkConsistentBucketDuplicateUpdateStrategy"}
 ROWS = [Row(f"k{n}", ("oslo", "rome")[n % 2], 1, n) for n in range(40)]
 VERSIONS = [pytest.param(6, marks=pytest.mark.long), pytest.param(8, marks=pytest.mark.long), 9]
 
@@ -49,6 +50,10 @@ def resize(storage: Storage) -> None:
 def rings(storage: Storage) -> set[str]:
     """The ring files but for the first ring of each partition."""
     return {f.path for f in storage.list(RINGS, recursive=True) if INITIAL_INSTANT not in f.path}
+
+
+def held(disk: MemoryStorage, *, later_ms: int) -> dict[Key, Stored]:
+    return read_rows(handle(disk, later_ms=later_ms).scan().to_arrow())
 
 
 def check_writers(disk: MemoryStorage) -> None:
@@ -104,6 +109,32 @@ def test_a_resizing_that_dies_is_rolled_back_and_writers_go_on(version: int) -> 
             check_readers(after, rows, newest)
             assert names(after) == files
             assert rings(after) == set()
+            check_writers(after)
+        except Exception as error:
+            error.add_note(f"crash at {what}")
+            raise
+
+
+@pytest.mark.parametrize("version", [8, pytest.param(6, marks=pytest.mark.long)])
+def test_a_write_to_the_old_and_the_new_buckets_that_dies_leaves_no_row(version: int) -> None:
+    disk = a_table(version)
+    planned = handle(disk, later_ms=MINUTE_MS).schedule_clustering(options=SPLIT_OR_MERGE).requested
+    before = held(disk, later_ms=2 * MINUTE_MS)
+    changed = [Row(row.id, row.city, row.ts + 1, 99) for row in ROWS[::2]]
+
+    def write(storage: Storage) -> None:
+        handle(storage, later_ms=3 * MINUTE_MS).upsert(arrow(changed), options=DOUBLE)
+
+    done = disk.copy()
+    write(done)
+    after_it = held(done, later_ms=4 * MINUTE_MS)
+    for what, after in distinct(crash_points(write, disk.copy)):
+        try:
+            found = held(after, later_ms=DEAD_MS)
+            assert found in (before, after_it)
+            table = handle(after, later_ms=2 * DEAD_MS)
+            assert table.run_clusterings().requested == planned
+            assert held(after, later_ms=3 * DEAD_MS) == found
             check_writers(after)
         except Exception as error:
             error.add_note(f"crash at {what}")

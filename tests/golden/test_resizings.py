@@ -18,9 +18,10 @@ from pyhudi.format.timeline.action_files import decode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan
 from pyhudi.index.consistent_buckets import RingBuckets
+from pyhudi.index.planned_rings import nodes_of_group
 from pyhudi.services.clustering.plan import Sizing
 from pyhudi.services.clustering.resizing import ring_in_force
-from pyhudi.services.clustering.ring_plan import RingSizes, nodes_of_group, plan_resizing
+from pyhudi.services.clustering.ring_plan import RingSizes, plan_resizing
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.table.view.snapshot import Snapshot
 from tests.golden.test_buckets import bucket_options

@@ -51,8 +51,8 @@ class Both:
     def ours(self) -> HudiTable:
         return HudiTable.open(self.path)
 
-    def write(self, turn: int) -> None:
-        """Stored and new keys, by both."""
+    def write(self, turn: int, ours: dict[str, str] | None = None) -> None:
+        """Stored and new keys, by both. `ours`: the options of our write."""
         for who in range(2):
             batch = rows(
                 *((f"k{n:03}", CITIES[n % 2], 10 * turn + who, n) for n in range(who, 40, 3)),
@@ -62,7 +62,7 @@ class Both:
                 facts = {**FACTS, **self.options, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
                 self.hudi.write(self.path, batch, operation="upsert", **facts)
             else:
-                self.ours.upsert(batch)
+                self.ours.upsert(batch, options=ours)
             self.held |= {(row["city"], row["id"]): (row["ts"], row["v"]) for row in batch.to_pylist()}
             self.check()
 
@@ -125,4 +125,47 @@ def test_each_carries_out_the_resizings_of_the_other_and_both_write_on(
     assert sum(both.buckets()) > sum(merged)
     both.check()
     both.write(4)
+    assert both.ours.metadata.validate().differences == ()
+
+
+DOUBLE = {
+    "hoodie.clustering.updates.strategy":
+        "org.apache.hudi.client.clustering.update.strategy.SparkConsistentBucketDuplicateUpdateStrategy"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name, version, options",
+    [
+        pytest.param("hudi_102", 8, {}, marks=pytest.mark.long),
+        ("hudi_120", 9, {}),
+        ("hudi_0150", 6, EVENT_TIME),
+        pytest.param("hudi_120", 8, STAYS, marks=pytest.mark.long),
+    ],
+    ids=["1.0.2 on version 8", "1.2.0 on version 9", "0.15.0 on version 6", "1.2.0 on version 8"],
+)
+def test_both_write_to_the_old_and_the_new_buckets_while_a_resizing_is_pending(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int, options: dict[str, Any]
+) -> None:
+    both = Both(tmp_path / "rides", request.getfixturevalue(name), version, {**options, **DOUBLE})
+    both.write(1)
+
+    both.call("schedule", **SPLIT)
+    (planned,) = both.pending()
+    for turn in (2, 3):
+        both.write(turn, DOUBLE)
+    both.call("execute")
+    assert both.pending() == []
+    both.check()
+    both.write(4)
+
+    planned = both.ours.schedule_clustering(options=MERGE).requested or ""
+    for turn in (5, 6):
+        both.write(turn, DOUBLE)
+    result = both.ours.run_clusterings()
+    assert (result.requested, result.given_up) == (planned, ())
+    both.check()
+    both.write(7)
+    both.ours.compact()
+    both.check()
     assert both.ours.metadata.validate().differences == ()

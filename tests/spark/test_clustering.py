@@ -72,3 +72,26 @@ def test_on_this_machine_no_task_of_spark_clusters(
 def test_a_table_in_memory_is_not_clustered_on_spark(spark: Any, golden: GoldenTables) -> None:
     with pytest.raises(Invalid, match="memory"):
         handle(in_memory(golden.get("mor_nonpart_v9_h120"))).cluster(options=SORTED, spark=spark)
+
+
+def test_a_write_on_a_cluster_goes_to_the_old_and_the_new_buckets(spark: Any, tmp_path: Path, on_cluster: None) -> None:
+    ring = {
+        "hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "2", "hoodie.bucket.index.max.num.buckets": "8",
+        "hoodie.clustering.updates.strategy": "SparkConsistentBucketDuplicateUpdateStrategy",
+    }  # fmt: skip
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", table_type="MERGE_ON_READ", table_version=9, properties=ring
+    )
+    table.upsert(spark.range(40).selectExpr("concat('k', id) AS id", "1 AS v"))
+    planned = table.schedule_clustering(options={"hoodie.parquet.max.file.size": "1000"})
+    table.upsert(spark.range(30, 50).selectExpr("concat('k', id) AS id", "2 AS v"))
+
+    done = []
+    for _ in range(2):
+        rows = table.scan(["id", "v"]).to_spark(spark).collect()
+        assert {row.id: row.v for row in rows} == {f"k{n}": 1 + (n >= 30) for n in range(50)}
+        assert len(rows) == 50
+        done.append(table.run_clusterings(spark=spark).requested)
+    assert done == [planned.requested, None]
+    assert problems_on(LocalStorage(str(tmp_path / "t"))) == []

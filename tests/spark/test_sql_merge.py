@@ -66,6 +66,33 @@ def test_a_source_may_be_a_table_a_query_or_a_cte(filled: Sql) -> None:
     assert sql.rows("t") == [(1, "one", 10, "x"), (3, "c", 21, "y")]
 
 
+def test_clauses_of_one_side_name_its_columns_without_saying_which(filled: Sql) -> None:
+    sql = filled
+    rows = "(1, 'one', 11L, 'x', 'u'), (7, 'seven', 7L, 'x', 'i'), (8, 'none', 0L, 'x', 'i')"
+    merge(
+        sql, rows,
+        "WHEN MATCHED THEN UPDATE SET name = s.name, ts = s.ts "
+        "WHEN NOT MATCHED AND ts > 0 AND name <> 'none' "
+        "THEN INSERT (id, name, ts, dt) VALUES (id, upper(name), ts, dt) "
+        "WHEN NOT MATCHED BY SOURCE AND name = 'b' THEN DELETE "
+        "WHEN NOT MATCHED BY SOURCE AND id IN (SELECT max(id) FROM t) THEN UPDATE SET name = concat(name, '-', ts)",
+    )  # fmt: skip
+    assert sql.rows("t") == [(1, "one", 11, "x"), (3, "c-10", 10, "y"), (7, "SEVEN", 7, "x")]
+
+
+@pytest.mark.parametrize(
+    "clause, found",
+    [
+        ("WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, t.name)", "'t.name' of the table 't'"),
+        ("WHEN NOT MATCHED BY SOURCE AND op = 'd' THEN DELETE", "'op' of the source 's'"),
+    ],
+)
+def test_a_clause_of_one_side_has_no_columns_of_the_other(filled: Sql, clause: str, found: str) -> None:
+    with pytest.raises(Invalid, match=f"found {found}, which has no row there"):
+        merge(filled, "(1, 'one', 11L, 'x', 'u')", clause)
+    assert filled.rows("t") == [A, B, C]
+
+
 def test_a_row_that_was_stored_without_an_ordering_value_is_deleted(filled: Sql) -> None:
     filled("SET hoodie.spark.sql.insert.into.operation = bulk_insert")
     filled("INSERT INTO t SELECT 4, 'd', CAST(NULL AS BIGINT), 'y'")

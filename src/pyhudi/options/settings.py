@@ -56,8 +56,8 @@ _LOGS: dict[str, Entry] = {
 
 _BUCKETS: dict[str, Entry] = {
     "hoodie.index.bucket.engine": Entry(Kind.SETTING, accepts=("SIMPLE", "CONSISTENT_HASHING")),
-    "hoodie.bucket.index.partition.expressions": Entry(
-        Kind.PROMISE, accepts=("",), note="every partition has as many buckets; " + COMES_LATER
+    "hoodie.bucket.index.partition.rule.type": Entry(
+        Kind.PROMISE, accepts=("", "regex", "REGEX"), note="Apache Hudi knows no other rules"
     ),
     "hoodie.storage.layout.partitioner.class": Entry(
         Kind.PROMISE, accepts=("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"
@@ -130,9 +130,11 @@ _CLUSTERING: dict[str, Entry] = {
         Kind.SETTING, accepts=("", "SIZE", "INSTANT_TIME", "SIZE,INSTANT_TIME", "INSTANT_TIME,SIZE")
     ),
     "hoodie.clustering.updates.strategy": Entry(
-        Kind.SETTING, accepts=("", "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"),
-        knows=("SparkConsistentBucketDuplicateUpdateStrategy", "FlinkConsistentBucketUpdateStrategy"),
-        note="strategies of your own cannot be called; " + COMES_LATER,
+        Kind.SETTING, accepts=("", "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy",
+                               "SparkConsistentBucketDuplicateUpdateStrategy"),
+        knows=("FlinkConsistentBucketUpdateStrategy",),
+        note="strategies of your own cannot be called; SparkConsistentBucketDuplicateUpdateStrategy does what Flink's "
+             "does",
     ),
     "hoodie.layout.optimize.strategy": Entry(Kind.SETTING, accepts=("linear", "z-order", "zorder", "hilbert")),
 }  # fmt: skip

@@ -32,6 +32,7 @@ from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Action, Assigned, Match, Merge, MergeClause, read_merge
 from pyhudi.sql.heads import Head
 from pyhudi.sql.join_conditions import equal_columns
+from pyhudi.sql.one_sided import name_sides
 from pyhudi.sql.words import quoted_name, quoted_text
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
@@ -84,6 +85,7 @@ class _Merge:
             stored = read(None)
             views.enter_context(session.view(stored, self.view))
             source = run_query(session, f"{statement.ctes} SELECT *, true AS {_SOURCE} FROM {statement.source}")
+            self.statement = name_sides(statement, stored.columns, source.columns)
             source = self._kept.keep(source)
             source_view = views.enter_context(session.view(source, session.new_view("source")))
             clauses = self._clauses(snapshot, source)

@@ -33,15 +33,18 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
 
 
 def write_stats(
-    statuses: Sequence[WriteStatus], plan: WritePlan, *, keeps_changes: bool
+    statuses: Sequence[WriteStatus], plan: WritePlan, *, keeps_changes: bool, requested: str
 ) -> dict[str, tuple[WriteStat, ...]]:
     """The commit's statement of each file. Spec: format/actions.md section 1.1.
 
     `keeps_changes`: the table has change data. Seen: up to version 6 a log's statement names the base file and the logs
     beside which it lies. Later ones do so on tables with change data alone, for readers find the rows before by them.
+    `requested`: of the write. Seen: from version 8 on, what is logged for a pending resizing names it as the commit
+    before, too (1.2.0).
     """
     stats: dict[str, list[WriteStat]] = {}
-    slices = {task.number: (task.base_file or "", task.log.beside) for task in plan.tasks if task.log is not None}
+    tasks = [*plan.tasks, *plan.doubled]
+    slices = {task.number: (task.base_file or "", task.log.beside) for task in tasks if task.log is not None}
     if keeps_changes:
         slices = {
             task.number: (task.base_file or "", tuple(reversed(task.slice_logs)))
@@ -49,6 +52,8 @@ def write_stats(
             if task.base_instant is not None
         } | slices
     base_instants = {task.number: task.base_instant for task in plan.tasks if keeps_changes and task.log is None}
+    if not any(task.log is not None for task in plan.tasks):
+        base_instants |= {task.number: requested for task in plan.doubled}
     for status in sorted(statuses, key=lambda s: (s.partition, s.file_id, s.log_version or 0)):
         stat = WriteStat(
             file_id=status.file_id, path=join(status.partition, status.file_name),

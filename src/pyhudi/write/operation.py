@@ -13,7 +13,7 @@ from pyhudi.format.schema.conversion import (
     with_meta_fields,
 )
 from pyhudi.format.schema.differences import describe_changes
-from pyhudi.format.timeline.records import CommitMetadata
+from pyhudi.format.timeline.records import REPLACES, CommitMetadata
 from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
@@ -26,7 +26,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.early import refuse_groups_of_others
 from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdict
-from pyhudi.txn.conflicts.writes import WriteRules, compacted_since, judge_write, refuse_revived
+from pyhudi.txn.conflicts.writes import WriteRules, compacted_since, judge_write, refuse_other_counts, refuse_revived
 from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.versions import LogNaming
 from pyhudi.write.commit_content import inflight_content, write_stats
@@ -37,7 +37,7 @@ from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.inserts import combines_rows
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
 from pyhudi.write.input.tagging import looks_keys_up
-from pyhudi.write.place.buckets import refuse_replacing_rings
+from pyhudi.write.place.buckets import put_counts, refuse_replacing_rings, rules_in_force
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
@@ -130,7 +130,10 @@ def run_row_change(
         with rolled_back_on_failure(write):
             with phase("place"):
                 prepared = make(session.snapshot)
-            if not any(prepared.counted.counts.values()):  # no row matched, whatever the settings say of empty commits
+            is_rescaling = prepared.buckets is not None and prepared.buckets.rescaling is not None
+            if not is_rescaling and not any(
+                prepared.counted.counts.values()
+            ):  # no row matched, whatever the settings say of empty commits
                 write.withdraw()
                 return nothing_to_do(operation)
             return _write_rows(write, prepared, settings, extra_metadata, then)
@@ -147,7 +150,10 @@ def _write_rows(
     session, operation = write.session, prepared.operation
     with phase("place"):
         placed = place_rows(session, prepared, settings, write.run.planned)
-    if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+    rescaling = prepared.buckets.rescaling if prepared.buckets is not None else None
+    if rescaling is not None:
+        put_counts(session.access.storage, rescaling.counts, write.run.requested)
+    elif not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
         write.withdraw()
         return nothing_to_do(operation)
 
@@ -219,6 +225,11 @@ def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettin
 
     def judge(mine: Mine, now: TableState) -> Verdict:
         verdict = judge_write(mine, now, rules)
+        if prepared.buckets is not None and any(one.operation in REPLACES for one in now.changes):
+            before, after = (
+                rules_in_force(of, prepared.buckets) for of in (session.snapshot, session.access.snapshot())
+            )
+            verdict = verdict if before == after else refuse_other_counts(mine, now)
         if isinstance(verdict, Refused) and verdict.by_keys:
             others = [other for other in now.changes if other.requested in verdict.by_keys]
             apart = find_apart(storage, mine.change, others, reading, is_global=rules.is_global)
@@ -250,6 +261,8 @@ def _conflict_rules(
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
         passes_clusterings=settings.passes_clusterings,
+        doubles_rows=settings.doubles_rows,
+        doubled_for=frozenset(task.base_instant for task in plan.doubled if task.base_instant is not None),
         schema_before=prepared.schema_before,
         brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )
@@ -307,19 +320,24 @@ def _carry_out(
         statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
-        write_stats(statuses, work.plan, keeps_changes=write.session.snapshot.config.change_mode is not None),
+        write_stats(
+            statuses, work.plan, keeps_changes=write.session.snapshot.config.change_mode is not None,
+            requested=run.requested,
+        ),
         operation.value, extra, partition_to_replace_file_ids=replaced,
     )  # fmt: skip
     with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
+    again = {task.number for task in work.plan.doubled}
+    own = [status for status in statuses if status.task_number not in again]
     return WriteResult(
         run.requested,
         completed,
         operation.value.lower(),
-        inserted=sum(s.inserts for s in statuses),
-        updated=sum(s.updates for s in statuses),
-        deleted=sum(s.deletes for s in statuses),
+        inserted=sum(s.inserts for s in own),
+        updated=sum(s.updates for s in own),
+        deleted=sum(s.deletes for s in own),
         files=len(statuses),
         size_bytes=sum(s.size_bytes for s in statuses),
         replaced=sum(len(file_ids) for file_ids in (replaced or {}).values()),

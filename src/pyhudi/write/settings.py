@@ -32,7 +32,9 @@ ConflictStrategy: TypeAlias = Literal[
     "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy",
     "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy",
 ]
-UpdateStrategy: TypeAlias = Literal["SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"]
+UpdateStrategy: TypeAlias = Literal[
+    "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy", "SparkConsistentBucketDuplicateUpdateStrategy"
+]
 SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
@@ -186,6 +188,11 @@ class WriteSettings:
         """Whether a write may change a file group of a pending clustering, which then gives way."""
         prefers_writers = self.conflict_strategy.endswith(".PreferWriterConflictResolutionStrategy")
         return prefers_writers or self.clustering_updates == "SparkAllowUpdateStrategy"
+
+    @property
+    def doubles_rows(self) -> bool:
+        """Whether a row of a bucket that a pending resizing moves is also logged for the bucket that it comes to."""
+        return self.clustering_updates == "SparkConsistentBucketDuplicateUpdateStrategy"
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names, except secret ones."""

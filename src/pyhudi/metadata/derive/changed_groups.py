@@ -9,12 +9,13 @@ from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
 from pyhudi.format.schema.history import parse_schema_text
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import REWRITES, CommitMetadata, WriteStat
+from pyhudi.format.timeline.records import MOVES, REWRITES, CommitMetadata, WriteStat
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.view.commits import SCHEMA, SERVICES
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice, LogFile
+from pyhudi.table.view.pending import CLUSTERINGS
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
@@ -45,6 +46,9 @@ def changed_groups(
     stored, so what it counts as updates are updates. A write by bucket looks up nothing: it counts each row that goes
     to an existing file group as an update.
 
+    Logs that a write put beside a pending resizing, for the file groups that it will make, are seen from its own commit
+    on. Until then such a group is left out.
+
     `snapshot`: the table right before the action. Cost: one look-up of the listing for each partition of the action.
     """
     if metadata.operation_type in REWRITES and not with_rewrites:
@@ -53,6 +57,8 @@ def changed_groups(
     replaced = metadata.partition_to_replace_file_ids or {}
     found, partitions = [], sorted({*metadata.partition_to_write_stats, *replaced})
     snapshot.listing.expect(partitions)
+    is_move = metadata.operation_type in MOVES
+    moving = {instant.requested for instant in snapshot.timeline.pending if instant.action in CLUSTERINGS}
 
     for partition in partitions:
         stats: dict[str, list[WriteStat]] = {}
@@ -65,9 +71,13 @@ def changed_groups(
 
         for file_id in sorted(file_ids):
             before, own_stats = slices.get(file_id), stats.get(file_id, [])
+            if before is None and not is_move and _log_instants(own_stats) & moving:
+                continue
             after = (
                 None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, own_stats)
             )
+            if is_move and before is None and after is not None:
+                after = _with_doubled(snapshot, after)
             may_change, only_updates = (
                 _may_change_keys(before, after, own_stats),
                 finds_keys and _only_updates(before, after, own_stats),
@@ -89,6 +99,22 @@ def slice_after(partition: str, file_id: str, before: FileSlice | None, stats: I
             logs = (*after.log_files, LogFile(log, size_bytes))
             after = replace(after, log_files=tuple(sorted(logs, key=lambda log: log.name.order)))
     return after
+
+
+def _log_instants(stats: Iterable[WriteStat]) -> set[str]:
+    """The instants that the names of logs carry."""
+    logs = (LogFileName.parse((stat.path or "").rpartition("/")[2]) for stat in stats)
+    return {log.instant for log in logs if log is not None}
+
+
+def _with_doubled(snapshot: Snapshot, made: FileSlice) -> FileSlice:
+    """The slice that a resizing made, with the logs that writers put beside it meanwhile."""
+    logs = list(made.log_files)
+    for file in snapshot.listing.files(made.partition):
+        name = LogFileName.parse(file.name)
+        if name is not None and (name.file_id, name.instant) == (made.file_id, made.base_instant) and not name.is_cdc:
+            logs.append(LogFile(name, file.size_bytes))
+    return replace(made, log_files=tuple(sorted(logs, key=lambda log: log.name.order)))
 
 
 def slices_after(snapshot: Snapshot, partition: str, changed: Iterable[ChangedGroup]) -> list[FileSlice]:

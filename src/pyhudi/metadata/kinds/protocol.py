@@ -74,6 +74,7 @@ class IndexKind(Protocol):
     `pruning_rank`: when a query asks this kind. Low ranks come first: they are sharp and cheap.
     `tells_of_keys`: whether it says which record keys a base file may hold.
     `has_readable_keys`: whether people can look up its records by key.
+    `tells_file_groups`: whether its records name the file group of a key, whichever it is.
     `needs_stored_keys`: whether it is made of record keys, as files store them.
     `has_groups_by_partition`: whether a data partition may have file groups of its own, which are made with it.
     `stats_type`: as in `current_cells`.
@@ -88,6 +89,7 @@ class IndexKind(Protocol):
     pruning_rank: ClassVar[int] = 0
     tells_of_keys: ClassVar[bool] = False
     has_readable_keys: ClassVar[bool] = False
+    tells_file_groups: ClassVar[bool] = False
     needs_stored_keys: ClassVar[bool] = False
     has_groups_by_partition: ClassVar[bool] = False
     stats_type: ClassVar[int | None] = None

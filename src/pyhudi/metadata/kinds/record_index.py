@@ -139,6 +139,7 @@ class RecordIndexKind(IndexKind):
 
     name: ClassVar[str] = RECORD_INDEX
     has_readable_keys: ClassVar[bool] = True
+    tells_file_groups: ClassVar[bool] = True
     needs_stored_keys: ClassVar[bool] = True
     has_groups_by_partition: ClassVar[bool] = True
     request_names: ClassVar[tuple[str, ...]] = (RECORD_INDEX, _PARTITIONED_REQUEST)

@@ -84,6 +84,11 @@ def made_of_keys(partitions: Collection[str]) -> list[str]:
     return [name for name in sorted(partitions) if (kind := find_kind(name)) is not None and kind.needs_stored_keys]
 
 
+def telling_file_groups(partitions: Collection[str]) -> list[str]:
+    """Those of these metadata partitions whose records name the file group of a key."""
+    return [name for name in sorted(partitions) if (kind := find_kind(name)) is not None and kind.tells_file_groups]
+
+
 def requested_kind(request: IndexRequest) -> IndexKind:
     """The kind that `build_index` is asked for. Raises: Invalid for a name that no kind has."""
     kind = next((kind for kind in KINDS if kind.claims(request)), None)

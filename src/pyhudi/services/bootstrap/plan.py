@@ -69,8 +69,9 @@ def plan_bootstrap(
     Seen: the file id of a skeleton is a bare UUID (0.15.0, 1.0.2, 1.2.0).
     """
     ordered = sorted(files, key=lambda one: one.file.path)
-    full = tuple(one for one in ordered if settings.mode_of(one.file.folder) == "FULL_RECORD")
-    rest = [one for one in ordered if settings.mode_of(one.file.folder) == "METADATA_ONLY"]
+    modes = settings.modes_of([one.file.folder for one in ordered])
+    full = tuple(one for one, mode in zip(ordered, modes, strict=True) if mode == "FULL_RECORD")
+    rest = [one for one, mode in zip(ordered, modes, strict=True) if mode == "METADATA_ONLY"]
     ids = {one.file.path: new_uuid() for one in rest}
 
     tasks: list[SkeletonTask] = []

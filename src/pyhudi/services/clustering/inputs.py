@@ -1,17 +1,20 @@
 """What a clustering reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
+from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, SliceInfo
 from pyhudi.index.bucket import unbucketed_uuid
+from pyhudi.index.doubled_logs import tells_rows
+from pyhudi.index.planned_rings import becoming
 from pyhudi.services.clustering.partitions import partitions_to_cluster
 from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
 from pyhudi.services.clustering.resizing import plan_rings
@@ -20,10 +23,12 @@ from pyhudi.services.clustering.trigger import plan_path, why_not_due
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.slice_log import slice_files
+from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import FileGroup, read_pending_groups
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
+from pyhudi.txn.conflicts.changes import change_of
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
@@ -113,22 +118,62 @@ def groups_of(plan: ClusteringPlan) -> frozenset[FileGroup]:
     return frozenset(_key(one) for one in slices_of(plan))
 
 
-def find_outdated(snapshot: Snapshot, plan: ClusteringPlan) -> FileGroup | None:
+def find_outdated(snapshot: Snapshot, instant: Instant, plan: ClusteringPlan) -> FileGroup | None:
     """A file group of the plan that has changed since the plan was made; None if the plan still holds.
 
     The plan's files would then lack rows, and the clustering would lose these. Seen: writers of Apache Hudi may be
     allowed to change such a file group (`SparkAllowUpdateStrategy`), and a restore may leave a plan without its files.
+    Rows that were also logged for the file groups that a resizing makes are no change. Requests: where there are such,
+    a get for each write since the plan.
     """
     current = _current(snapshot, plan)
+    late: dict[FileGroup, set[str]] = {}
     for one in slices_of(plan):
-        now = current.get(_key(one))
-        planned = {_bare(path) for path in (one.data_file_path, *(one.delta_file_paths or ())) if path}
+        now, planned = current.get(_key(one)), _planned_names(one)
         found = set() if now is None else {log.name.format() for log in now.log_files}
         if now is not None and now.base_file is not None:
             found.add(now.base_file.name.format())
-        if found != {name for name in planned if not name.endswith(".cdc")}:
+        if planned - found:
             return _key(one)
-    return None
+        if found - planned:
+            late[_key(one)] = found - planned
+
+    moves = becoming(plan, path=plan_path(snapshot, instant)) if late else {}
+    if late.keys() <= moves.keys():
+        _pass_over_doubled(snapshot, instant, plan, late, moves)
+    return min((group for group, names in late.items() if names), default=None)
+
+
+def _pass_over_doubled(
+    snapshot: Snapshot,
+    instant: Instant,
+    plan: ClusteringPlan,
+    late: Mapping[FileGroup, set[str]],
+    moves: Mapping[FileGroup, frozenset[FileGroup]],
+) -> None:
+    """Take those names out of `late` whose rows were also logged for what a resizing makes of the group, or that hold
+    none.
+    """
+    timeline = snapshot.timeline
+    for write in timeline.completed_writes if late else ():
+        if max(write.requested, timeline.effective_time(write)) > instant.requested:
+            change = change_of(write.requested, read_commit(snapshot.storage, timeline, write))
+            for (partition, file_id), names in late.items():
+                if moves[partition, file_id] & change.appended:
+                    names -= {_bare(file.path) for file in change.files.get(partition, ())}
+
+    current = _current(snapshot, plan) if any(late.values()) else {}
+    for group, names in late.items():
+        sizes = {log.name.format(): log.size_bytes for log in current[group].log_files} if names else {}
+        for name in [name for name in names if name in sizes]:
+            if not tells_rows(snapshot.storage, timeline, join(group[0], name), sizes[name]):
+                names.remove(name)
+
+
+def _planned_names(one: SliceInfo) -> set[str]:
+    """The files of a slice that the plan reads."""
+    names = {_bare(path) for path in (one.data_file_path, *(one.delta_file_paths or ())) if path}
+    return {name for name in names if not name.endswith(".cdc")}
 
 
 def group_tasks(
@@ -215,12 +260,18 @@ def _task(number: int, group: ClusteringGroup, current: dict[FileGroup, FileSlic
     if len(partitions) != 1:
         raise Invalid(f"group {number} of a clustering plan: expected file slices of one partition, found {partitions}")
 
-    slices = [current[_key(one)] for one in group.slices]
+    slices = [_as_planned(current[_key(one)], one) for one in group.slices]
     return GroupTask(
         number=number, partition=partitions.pop(), slices=tuple(map(slice_files, slices)),
         files=max(1, group.num_output_file_groups or 1), uuid=uuid,
         size_bytes=sum(one.base_bytes + one.log_bytes for one in slices),
     )  # fmt: skip
+
+
+def _as_planned(now: FileSlice, one: SliceInfo) -> FileSlice:
+    """A slice without the logs that came after the plan. A resizing leaves these to the logs of what it makes."""
+    names = _planned_names(one)
+    return replace(now, log_files=tuple(log for log in now.log_files if log.name.format() in names))
 
 
 def _key(one: SliceInfo) -> FileGroup:

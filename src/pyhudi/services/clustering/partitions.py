@@ -1,12 +1,10 @@
 """Which partitions a clustering looks into. Pure."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import assert_never
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pyhudi.predicate.patterns import parse_java_regex
+from pyhudi.predicate.patterns import whole_matches
 from pyhudi.services.clustering.settings import ClusteringSettings, PartitionFilter
 
 _HOURS_A_DAY = 24
@@ -21,10 +19,7 @@ def partitions_to_cluster(partitions: Sequence[str], settings: ClusteringSetting
     """
     chosen = [path for path in partitions if not settings.selected or path in settings.selected]
     if settings.partition_regex:
-        # The table's properties may hold the pattern. RE2 runs any pattern in time proportional to the paths.
-        paths = pa.array(chosen, pa.string())
-        whole = rf"\A(?:{parse_java_regex(settings.partition_regex)})\z"
-        chosen = paths.filter(pc.match_substring_regex(paths, whole)).to_pylist()
+        chosen = list(compress(chosen, whole_matches(chosen, settings.partition_regex)))
 
     match settings.partition_filter:
         case PartitionFilter.NONE:

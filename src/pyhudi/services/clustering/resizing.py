@@ -12,8 +12,9 @@ from pyhudi.format.keys.hashing_metadata import HashingFileName, HashingMetadata
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan
 from pyhudi.index.consistent_buckets import find_ring
+from pyhudi.index.planned_rings import nodes_of_group, planned_nodes
 from pyhudi.services.clustering.plan import Sizing
-from pyhudi.services.clustering.ring_plan import RingSizes, nodes_of_group, plan_resizing, planned_nodes
+from pyhudi.services.clustering.ring_plan import RingSizes, plan_resizing
 from pyhudi.services.clustering.settings import RESIZING_STRATEGY, STRATEGY, ClusteringSettings
 from pyhudi.services.clustering.trigger import plan_path
 from pyhudi.storage.protocol import Storage

@@ -7,16 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyhudi.errors import CorruptFile
-from pyhudi.format.keys.hashing_metadata import (
-    RING_HASH_MAX,
-    HashingMetadata,
-    PlannedNode,
-    decode_planned_nodes,
-    encode_planned_nodes,
-)
+from pyhudi.format.keys.hashing_metadata import RING_HASH_MAX, HashingMetadata, PlannedNode
 from pyhudi.format.names import file_group_id
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, ServiceStrategy
+from pyhudi.index.planned_rings import group_entries
 from pyhudi.services.clustering.plan import Sizing, costs, slice_info
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.table.view.file_system_view import FileSlice
@@ -24,13 +18,6 @@ from pyhudi.table.view.file_system_view import FileSlice
 _RESIZING_CLASS: Final = (
     "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
 )
-_RESIZING_ENDING: Final = "ConsistentBucketClusteringExecutionStrategy"
-"""Ends the names of the classes that resize rings, of every engine."""
-
-_PARTITION: Final = "clustering.group.partition"
-_RESIZINGS: Final = "clustering.group.sequence.no"
-_NODES: Final = "clustering.group.child.node"
-"""The entries of a group of a plan: the partition, how many resizings its ring had, and the nodes that change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,47 +78,6 @@ def plan_resizing(
         preserve_hoodie_metadata=True,
         missing_schedule_partitions=tuple(missing),
     )
-
-
-def is_resizing(plan: ClusteringPlan) -> bool:
-    """Whether a clustering plan resizes rings."""
-    return plan.strategy is not None and (plan.strategy.class_name or "").endswith(_RESIZING_ENDING)
-
-
-def planned_nodes(plan: ClusteringPlan, *, path: str) -> dict[str, tuple[int, list[PlannedNode]]]:
-    """Partition -> how many resizings its ring had when it was planned, and the nodes that change.
-
-    `path`: of the plan, for errors. Raises: CorruptFile for a plan that does not say so.
-    """
-    found: dict[str, tuple[int, list[PlannedNode]]] = {}
-    for group in plan.input_groups or ():
-        partition, resizings, nodes = _entries(group, path)
-        known, changed = found.setdefault(partition, (resizings, []))
-        if known != resizings:
-            raise CorruptFile(
-                path,
-                0,
-                expected=f"one number of resizings of partition '{partition}'",
-                found=f"{known} and {resizings}",
-            )
-        changed += nodes
-    return found
-
-
-def nodes_of_group(group: ClusteringGroup, *, path: str) -> tuple[PlannedNode, ...]:
-    """The nodes that a group of a resizing's plan changes. Raises: as `planned_nodes`."""
-    return _entries(group, path)[2]
-
-
-def _entries(group: ClusteringGroup, path: str) -> tuple[str, int, tuple[PlannedNode, ...]]:
-    extra = group.extra_metadata or {}
-    partition, resizings, nodes = (extra.get(name) for name in (_PARTITION, _RESIZINGS, _NODES))
-    if partition is None or nodes is None or not (resizings or "").isdecimal():
-        raise CorruptFile(
-            path, 0, expected=f"a group with '{_PARTITION}', '{_RESIZINGS}' and '{_NODES}'", found=f"{sorted(extra)}"
-        )
-    assert resizings is not None
-    return partition, int(resizings), decode_planned_nodes(nodes, path=path)
 
 
 _Change = tuple[list[PlannedNode], list[FileSlice]]
@@ -207,10 +153,8 @@ def _group(
         tuple(slice_info(one, sizing) for one in held),
         metrics=costs(held, sizing),
         num_output_file_groups=sum(node.file_id_prefix is not None for node in planned),
-        extra_metadata={
-            _RESIZINGS: str(ring.resizings), _NODES: encode_planned_nodes(planned), _PARTITION: ring.partition,
-        },
-    )  # fmt: skip
+        extra_metadata=group_entries(ring, planned),
+    )
 
 
 def _bytes(one: FileSlice) -> int:

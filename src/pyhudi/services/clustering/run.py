@@ -16,6 +16,8 @@ from pyhudi.errors import Invalid
 from pyhudi.format.keys.hashing_metadata import HashingMetadata
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan, CommitMetadata, WriteStat
+from pyhudi.index.doubled_logs import refuse_to_end_doubled
+from pyhudi.index.planned_rings import becoming, is_resizing
 from pyhudi.services.clustering.inputs import (
     clustering_target,
     find_outdated,
@@ -27,9 +29,8 @@ from pyhudi.services.clustering.inputs import (
 )
 from pyhudi.services.clustering.plan import OPERATION
 from pyhudi.services.clustering.resizing import mark_rings, new_rings, put_rings, resize_tasks, rings_of_table
-from pyhudi.services.clustering.ring_plan import is_resizing
 from pyhudi.services.clustering.settings import ClusteringSettings
-from pyhudi.services.clustering.trigger import pending_clusterings, why_not_due
+from pyhudi.services.clustering.trigger import pending_clusterings, plan_path, why_not_due
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
@@ -201,6 +202,7 @@ def _give_up_outdated(session: WriteSession, instant: Instant) -> bool:
         return False
 
     refuse_running(session, instant)
+    refuse_to_end_doubled(session.access.storage, session.snapshot.timeline, instant.requested)
     log.info("clustering '%s' is given up: %s", instant.requested, why)
     run_rollback(session.table, session.snapshot.timeline, instant)
     return True
@@ -209,7 +211,7 @@ def _give_up_outdated(session: WriteSession, instant: Instant) -> bool:
 def _why_outdated(snapshot: Snapshot, instant: Instant) -> str:
     """Why the plan of a clustering no longer holds, for people; empty if it holds."""
     plan = read_plan(snapshot, instant)
-    if changed := find_outdated(snapshot, plan):
+    if changed := find_outdated(snapshot, instant, plan):
         return f"file group '{changed[1]}' in partition '{changed[0]}' has changed since it was planned"
     if is_resizing(plan) and new_rings(snapshot, instant, plan) is None:
         return "another resizing of the same ring has completed since it was planned"
@@ -263,7 +265,8 @@ def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
         stats = tuple(begun.work())
         with awaited_session(job.open_session, job.clock, what=what) as session:
             metadata = _metadata(stats, begun.plan, stated_by_service(session.snapshot, begun.columns))
-            judge = partial(judge_clustering, groups=groups_of(begun.plan))
+            moves = becoming(begun.plan, path=plan_path(session.snapshot, target))
+            judge = partial(judge_clustering, groups=groups_of(begun.plan), becoming=moves)
             put_rings(session.access.storage, begun.rings)
             try:
                 completed = session.complete(begun.run, metadata, judge, weighs_changes=True)

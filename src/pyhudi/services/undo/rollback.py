@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import MOVES, REWRITES
+from pyhudi.index.doubled_logs import refuse_to_end_doubled
 from pyhudi.services.undo.restore import clear_the_way, make_metadata_table, refuse_busy
 from pyhudi.table.view.cleaned import refuse_cleaned, refuse_cleaned_below
 from pyhudi.table.view.commits import read_commit
@@ -46,6 +47,7 @@ def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
     snapshot = session.snapshot
     target = _find(snapshot.timeline, requested)
     if not target.is_completed:
+        refuse_to_end_doubled(session.access.storage, snapshot.timeline, requested)
         return _result(take_off(session, target), ())
 
     _refuse(session, target)

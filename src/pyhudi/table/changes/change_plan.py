@@ -21,7 +21,9 @@ from pyhudi.table.changes.incremental import CommitRange
 from pyhudi.table.read.plan import PlannedFile, ReadPlan, log_reading, make_plan, planned_slice
 from pyhudi.table.view.cleaned import group_and_instant, paths_being_cleaned, read_cleans_since
 from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.pending import FileGroup, read_clustering_plans
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
 
 
 class PieceKind(StrEnum):
@@ -160,6 +162,7 @@ class _Planning:
         self._snapshot = snapshot
         self._going = paths_being_cleaned(snapshot)
         self._kept: dict[str, dict[str, int]] = {}
+        self._replaced: dict[str, frozenset[FileGroup]] = {}
         self._cleans: list[tuple[str, Mapping[str, tuple[str, ...]]]] | None = None
         self.logs = log_reading(snapshot)
         self.makes_rows_of_several = self.logs is not None and not self.logs.rules.wins_whole
@@ -183,15 +186,43 @@ class _Planning:
                 piece = replace(base, partition=partition, file_id=file_id, before=slices.get(file_id))
                 yield piece, self._missing_of_replaced(piece)
 
+        doubled = self._doubled_by(instant.requested, metadata)
         for partition, stats in sorted(metadata.partition_to_write_stats.items()):
             by_group: dict[str, list[WriteStat]] = {}
             for stat in stats:
-                if stat.path:
+                if stat.path and _log_without_base(stat) not in doubled:
                     by_group.setdefault(stat.file_id or "", []).append(stat)
             old, new = (_slices(snapshot, moment, partition, by_group) for moment in (before, after))
             for file_id, own in sorted(by_group.items()):
                 piece = replace(base, partition=partition, file_id=file_id)
                 yield self._of_group(piece, own, old.get(file_id), new.get(file_id))
+
+    def _doubled_by(self, requested: str, metadata: CommitMetadata) -> set[str]:
+        """The resizings of buckets beside which a write logged its rows twice: the second log tells nothing new.
+
+        A write did so if it also wrote to a file group that the resizing replaced, or is about to replace.
+        """
+        timeline = self._snapshot.timeline
+        stats = [stat for of_path in metadata.partition_to_write_stats.values() for stat in of_path]
+        named = {log for log in map(_log_without_base, stats) if log is not None} - {requested}
+        touched = {(path, stat.file_id) for path, of in metadata.partition_to_write_stats.items() for stat in of}
+        return {one for one in named if touched & self._replaced_by(timeline, one)}
+
+    def _replaced_by(self, timeline: Timeline, requested: str) -> frozenset[FileGroup]:
+        """The file groups that a clustering replaces. Requests: a get, once for each."""
+        if requested not in self._replaced:
+            plan = read_clustering_plans(self._snapshot.storage, timeline, {requested}).get(requested)
+            if plan is not None:
+                slices = (one for group in plan.input_groups or () for one in group.slices)
+                found = {(one.partition_path or "", one.file_id or "") for one in slices}
+            else:
+                done = [one for one in timeline.completed_writes if one.requested == requested]
+                done = done or list(timeline.archived_writes(requested_from=requested, requested_until=requested))
+                replaced = read_commit(self._snapshot.storage, timeline, done[0]) if done else None
+                ids = (replaced.partition_to_replace_file_ids if replaced is not None else None) or {}
+                found = {(partition, file_id) for partition, of_path in ids.items() for file_id in of_path}
+            self._replaced[requested] = frozenset(found)
+        return self._replaced[requested]
 
     def _of_group(
         self, piece: ChangePiece, stats: Sequence[WriteStat], before: PlannedFile | None, after: PlannedFile | None
@@ -263,6 +294,12 @@ class _Planning:
             files = self._snapshot.listing.files(partition)
             self._kept[partition] = {join(partition, file.name): file.size_bytes for file in files}
         return self._kept[partition]
+
+
+def _log_without_base(stat: WriteStat) -> str | None:
+    """The instant that a log's name carries, where the log has no base file to lie upon."""
+    log = LogFileName.parse((stat.path or "").rpartition("/")[2])
+    return log.instant if log is not None and not stat.base_file else None
 
 
 def _changes_no_row(metadata: CommitMetadata) -> bool:

@@ -88,12 +88,17 @@ class LogSlicing(Protocol):
 
 
 class SliceByName:
-    """For logs that are named after their slice. Reading drops the blocks of writes that did not commit."""
+    """For logs that are named after their slice. Reading drops the blocks of writes that did not commit.
+
+    Beside a pending clustering, a writer to rings of buckets may log its rows a second time, for the file groups that
+    the clustering is about to make. Nobody sees these before it completes.
+    """
 
     naming: ClassVar[LogNaming] = LogNaming.AFTER_SLICE
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
-        return log.instant
+        is_visible = slices or timeline.is_committed(log.instant) or _is_pending_compaction(log.instant, timeline)
+        return log.instant if is_visible else None
 
 
 class SliceByCompletion:

@@ -1,9 +1,11 @@
 """File groups that pending table services are about to rewrite."""
 
+from collections.abc import Collection
+
 from pyhudi.errors import NotFound
 from pyhudi.format.timeline.action_files import decode_compaction_plan, decode_requested_replace
 from pyhudi.format.timeline.instant import PENDING_SERVICE_ACTIONS, Instant
-from pyhudi.format.timeline.records import RequestedReplaceMetadata
+from pyhudi.format.timeline.records import ClusteringPlan, RequestedReplaceMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import Timeline
 
@@ -35,6 +37,16 @@ def read_planned_logs(storage: Storage, timeline: Timeline) -> dict[FileGroup, f
                 names = frozenset(log.rpartition("/")[2] for log in one.delta_file_paths or ())
                 planned[one.partition_path or "", one.file_id or ""] = names
     return planned
+
+
+def read_clustering_plans(storage: Storage, timeline: Timeline, wanted: Collection[str]) -> dict[str, ClusteringPlan]:
+    """The plans of pending clusterings. `wanted`: their requested times. One get for each."""
+    plans = {
+        instant.requested: _replace_plan(storage, timeline, instant).clustering_plan
+        for instant in timeline.pending
+        if instant.requested in wanted and instant.action in CLUSTERINGS
+    }
+    return {requested: plan for requested, plan in plans.items() if plan is not None}
 
 
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:

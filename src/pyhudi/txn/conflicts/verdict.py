@@ -92,17 +92,25 @@ def judge_service(mine: Mine, now: TableState) -> Verdict:
     return Proceed()
 
 
-def judge_clustering(mine: Mine, now: TableState, *, groups: frozenset[FileGroup]) -> Verdict:
+def judge_clustering(
+    mine: Mine,
+    now: TableState,
+    *,
+    groups: frozenset[FileGroup],
+    becoming: Mapping[FileGroup, frozenset[FileGroup]] | None = None,
+) -> Verdict:
     """Judge a clustering. `groups`: the file groups of its plan, whose rows it has moved as they were when it began.
 
-    A row that was written to one of these groups since then would be lost.
+    A row that was written to one of these groups since then would be lost, unless it was also written to what the group
+    becomes. `becoming`: file group of a ring -> the file groups that a resizing makes of it.
     """
     verdict = judge_service(mine, now)
     if isinstance(verdict, Refused):
         return verdict
 
     for other in now.changes:
-        if taken := other.touched & groups:
+        doubled = {group for group, new in (becoming or {}).items() if new & other.appended}
+        if taken := (other.touched & groups) - (doubled & other.appended):
             partition, file_id = min(taken)
             return Refused(
                 f"{now.uri}: {other.operation or 'a write'} '{other.requested}' changed file group '{file_id}' in "

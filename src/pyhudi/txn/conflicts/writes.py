@@ -29,8 +29,9 @@ class WriteRules:
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
     keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take: the clustering
-    gives way. `schema_before`: the table's schema before the write. `brings`: what the write changes in it, in words;
-    empty if nothing.
+    gives way. `doubles_rows`: planned anew, it also writes to what a pending resizing makes. `doubled_for`: the
+    requested times of the resizings for which it did. `schema_before`: the table's schema before the write. `brings`:
+    what the write changes in it, in words; empty if nothing.
     """
 
     looks_keys_up: bool
@@ -41,6 +42,8 @@ class WriteRules:
     missed: frozenset[str] = frozenset()
     appends_freely: bool = False
     passes_clusterings: bool = False
+    doubles_rows: bool = False
+    doubled_for: frozenset[str] = frozenset()
     schema_before: str | None = None
     brings: str = ""
 
@@ -67,17 +70,11 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
             is_mendable=True,
         )
 
-    # Archived writes are older than all that is on the timeline now.
-    oldest = min(now.committed, default="")
-    gone = sorted(commit for commit in mine.upon.committed - now.committed if commit >= oldest)
-    if gone:
-        return Refused(
-            f"{now.uri}: the write '{gone[0]}' was taken back while this write ran; run the write again",
-            is_mendable=True,
-        )
-
     if again := _stored_again(mine, now):
         return Refused(again)
+
+    if undone := _taken_back(mine, now) or _ended(mine, now, rules):
+        return Refused(undone, is_mendable=True)
 
     planned = [group for group in now.planned if group not in mine.upon.planned]
     taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
@@ -86,7 +83,8 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
         service = now.planned[taken[0]]
         return Refused(
             f"{now.uri}: {service.action} '{service.requested}', which was planned while this write ('{requested}') "
-            f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again"
+            f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again",
+            is_mendable=rules.doubles_rows,
         )
 
     by_keys, text = set[str](), ""
@@ -104,12 +102,30 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
 
 
+def _taken_back(mine: Mine, now: TableState) -> str:
+    """Why a write upon a write that was taken back meanwhile must not complete."""
+    oldest = min(now.committed, default="")  # archived writes are older than all that is on the timeline now
+    gone = sorted(commit for commit in mine.upon.committed - now.committed if commit >= oldest)
+    return f"{now.uri}: the write '{gone[0]}' was taken back while this write ran; run the write again" if gone else ""
+
+
 def _stored_again(mine: Mine, now: TableState) -> str:
     """Why a batch of a stream must not be stored, if another driver of the stream stored it meanwhile."""
     for other in now.changes:
         if other.batch and other.batch == mine.change.batch:
             return f"{now.uri}: '{other.requested}' stored this batch of the stream meanwhile; it is not stored twice"
     return ""
+
+
+def _ended(mine: Mine, now: TableState, rules: WriteRules) -> str:
+    """Why rows must not be logged for a resizing that is no longer pending: nobody would ever see them there."""
+    ended = sorted(rules.doubled_for - {instant.requested for instant in now.pending})
+    if not ended:
+        return ""
+    return (
+        f"{now.uri}: clustering '{ended[0]}' ended, for which this write ('{mine.target.requested}') has logged its "
+        "rows, too; run the write again"
+    )
 
 
 def compacted_since(mine: Mine, now: TableState) -> frozenset[FileGroup]:
@@ -121,6 +137,15 @@ def compacted_since(mine: Mine, now: TableState) -> frozenset[FileGroup]:
     }
     done = {group for other in now.changes if other.operation == COMPACTION for group in other.rewritten}
     return mine.change.appended & (planned | done)
+
+
+def refuse_other_counts(mine: Mine, now: TableState) -> Refused:
+    """The verdict on a write that was placed by bucket, after another gave partitions other numbers of buckets."""
+    return Refused(
+        f"{now.uri}: another write changed how many buckets partitions have while this write "
+        f"('{mine.target.requested}') ran; run the write again",
+        is_mendable=True,
+    )
 
 
 def refuse_revived(mine: Mine, now: TableState, group: FileGroup) -> Refused:

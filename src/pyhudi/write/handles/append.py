@@ -1,11 +1,13 @@
 """Appending to a file group: incoming rows go to its log, whatever is stored under their keys."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import Conflict
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import LogBlock
 from pyhudi.format.log.delete import DELETES
@@ -71,18 +73,10 @@ def append_rows(
         rows, none = _rows(complete, task, whole, None), _deletes(target, task, gone.slice(0, 0), None)
         parts.append(_Part(_style(complete, whole), rows, none, inserts=len(whole)))
 
-    # The slice has a base file and logs: rows that the logs deleted could show again.
-    if task.file_slice is not None:
-        keys = pa.concat_arrays([one_array(table.column(RECORD_KEY)) for table in (chosen, whole)])
-
-        def own() -> list[LogBlock]:
-            return [block for part in parts for block in log_blocks(destination, part.style, part.rows, part.deletes)]
-
-        back = returning_keys(store, target, task, keys, own)
-        if len(back):
-            inserts = max(new + len(whole), len(back))
-            counts = inserts, len(keys) - inserts, len(gone)
-            return [rewrite_without(store, target, task, back, own(), counts=counts, write_token=write_token)]
+    keys = pa.concat_arrays([one_array(table.column(RECORD_KEY)) for table in (chosen, whole)])
+    rewritten = _rewritten(store, target, destination, task, parts, keys, new=new + len(whole), gone=len(gone))
+    if rewritten is not None:
+        return [rewritten]
 
     statuses: list[WriteStatus] = []
     for part in parts:
@@ -92,6 +86,68 @@ def append_rows(
             left -= inserts
             statuses.append(_status(task, log, inserts))
     return statuses
+
+
+def _rewritten(
+    store: Storage,
+    target: WriteTarget,
+    destination: LogDestination,
+    task: FileGroupTask,
+    parts: Sequence["_Part"],
+    keys: pa.Array,
+    *,
+    new: int,
+    gone: int,
+) -> WriteStatus | None:
+    """The group's next base file, written where a row would bring a deleted one back; None where none does.
+
+    `keys`: of the incoming rows. `new`, `gone`: how many of them are planned as new, and how many keys are deleted.
+    Raises: Conflict for a group that is about to be resized: the resizing would not take the new base file.
+    """
+    if task.file_slice is None:  # only logs upon a base file can have deleted a row
+        return None
+
+    def own() -> list[LogBlock]:
+        return [block for part in parts for block in log_blocks(destination, part.style, part.rows, part.deletes)]
+
+    back = returning_keys(store, target, task, keys, own)
+    if not len(back):
+        return None
+    if task.doubled is not None:
+        raise Conflict(
+            f"file group '{task.file_id}' in partition '{task.partition}' is about to be resized, and a row brings a "
+            "deleted one back, so that its base file has to be written anew; carry the resizing out first: "
+            "run_clusterings()"
+        )
+    inserts = max(new, len(back))
+    counts = inserts, len(keys) - inserts, gone
+    return rewrite_without(store, target, task, back, own(), counts=counts, write_token=destination.write_token)
+
+
+def append_doubled(
+    store: Storage, target: WriteTarget, task: FileGroupTask, incoming: IncomingRows, write_token: str
+) -> list[WriteStatus]:
+    """Write the rows a second time, into logs of the file groups that a pending resizing is about to make.
+
+    These logs are named after the resizing, and so are those of another write beside this one. The time of this write
+    in the write token tells them apart.
+    """
+    if task.doubled is None:
+        return []
+    number, _, attempt = write_token.split("-")
+    buckets = task.doubled.rule.bucket_of(incoming.table.column(RECORD_KEY))
+    statuses: list[WriteStatus] = []
+    for bucket, own in sorted(task.doubled.tasks.items()):
+        chosen = buckets == bucket
+        if chosen.any():
+            rows = IncomingRows(incoming.table.filter(pa.array(chosen)), incoming.is_delete[chosen])
+            token = f"{number}-{int(target.requested[-_CLOCK_DIGITS:])}-{attempt}"
+            statuses += append_rows(store, target, own, rows, token)
+    return statuses
+
+
+_CLOCK_DIGITS = 9
+"""The digits of an instant that say the time of day, to the millisecond."""
 
 
 @dataclass(frozen=True, slots=True)

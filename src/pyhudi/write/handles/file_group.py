@@ -15,7 +15,7 @@ from pyhudi.format.names import BaseFileName, join
 from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
-from pyhudi.write.handles.append import append_rows
+from pyhudi.write.handles.append import append_doubled, append_rows
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.base_file_writer import BaseFileWriter, without
 from pyhudi.write.handles.change_log import ChangeLog
@@ -65,7 +65,11 @@ def run_file_group(
         case TaskKind.REWRITE:
             return _rewrite(store, target, task, collect_rows(target, batches), write_token)
         case TaskKind.APPEND:
-            return append_rows(store, target, task, collect_rows(target, batches), write_token)
+            incoming = collect_rows(target, batches)
+            return [
+                *append_rows(store, target, task, incoming, write_token),
+                *append_doubled(store, target, task, incoming, write_token),
+            ]
         case _:
             assert_never(task.kind)
 

@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.index.doubled_logs import refuse_to_end_doubled
+from pyhudi.metadata.kinds.registry import telling_file_groups
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.view.bootstrap import BOOTSTRAP_INSTANT
 from pyhudi.table.view.commits import read_commit
@@ -20,6 +22,7 @@ from pyhudi.write.input.inserts import combines_rows, refuse_stored_keys
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WritableInput
 from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table, workload
 from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
+from pyhudi.write.place.doubled import double_rows
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.place.replacement import clustering_groups, plan_replacement
@@ -49,7 +52,9 @@ def place_rows(
     """
     snapshot, operation, counts = session.snapshot, prepared.operation, prepared.counted.counts
     stored = SliceCatalog(snapshot)
-    replaced = plan_replacement(snapshot, operation, counts, pending)
+    rescaling = prepared.buckets.rescaling if prepared.buckets is not None else None
+    also = frozenset() if rescaling is None else rescaling.partitions
+    replaced = plan_replacement(snapshot, operation, {*counts, *also}, pending)
     frozen = clustering_groups(pending)
     refused = {} if settings.passes_clusterings else frozen
     if prepared.buckets is not None:
@@ -58,9 +63,12 @@ def place_rows(
         drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
         rows, plan = _by_buckets(
             session, prepared, prepared.buckets, stored.by_partition, settings, replaces=replaced is not None,
-            searches=drops or prepared.is_partial,
+            searches=drops or prepared.is_partial, frozen=frozen if settings.doubles_rows else {},
         )  # fmt: skip
-        _refuse_frozen(refused, [(task.partition, task.file_id) for task in plan.tasks])
+        groups = [(task.partition, task.file_id) for task in plan.tasks if task.doubled is None]
+        _refuse_frozen(refused, groups)
+        for requested in sorted({frozen[group].requested for group in groups if group in frozen}):
+            refuse_to_end_doubled(snapshot.storage, snapshot.timeline, requested)
     else:
         rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None, refused=refused)
     return Placement(rows, _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced)
@@ -85,7 +93,13 @@ def _by_buckets(
     *,
     replaces: bool,
     searches: bool,
+    frozen: Mapping[FileGroup, Instant],
 ) -> tuple[WritableInput, WritePlan]:
+    """`frozen`: the file groups of pending clusterings, to which rows may go if they also go where these move them.
+
+    Not on tables with an index that names the file group of a key: the write is later than the resizing, so that its
+    records would go on naming the old one.
+    """
     counted = prepared.counted
     adds_rows = prepared.operation is not Operation.DELETE
     buckets = open_buckets(
@@ -99,6 +113,9 @@ def _by_buckets(
         searches=searches, opens_with_logs=appends_freely(prepared, settings),
         fixes_ids=settings.is_non_blocking, new_uuid=session.access.new_uuid,
     )  # fmt: skip
+    named = session.snapshot.config.metadata_partitions_named
+    if frozen and not searches and not telling_file_groups(named):
+        plan = double_rows(plan, session.snapshot, frozen, buckets)
     return bucketed, plan
 
 

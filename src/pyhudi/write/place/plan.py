@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
-from pyhudi.index.bucket import unbucketed_uuid
+from pyhudi.index.bucket import BucketRule, unbucketed_uuid
 from pyhudi.table.view.file_system_view import FileSlice, NewLog, SourceFile
 from pyhudi.table.view.pending import FileGroup
 
@@ -41,6 +41,7 @@ class FileGroupTask:
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
     to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
     to, oldest first. `log_compaction`: a pending log compaction of the group. `source`: as in `FileSlice`.
+    `doubled`: where a pending resizing is about to move the bucket's rows; they are logged there, too.
     """
 
     number: int
@@ -59,6 +60,17 @@ class FileGroupTask:
     slice_logs: tuple[str, ...] = ()
     log_compaction: str | None = None
     source: SourceFile | None = None
+    doubled: "DoubledRows | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class DoubledRows:
+    """The file groups to whose logs rows go a second time. `rule`: of the ring after the resizing. `tasks`: by bucket
+    of that ring.
+    """
+
+    rule: BucketRule
+    tasks: Mapping[int, FileGroupTask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,11 @@ class WritePlan:
     """The file groups of a write, by task number."""
 
     tasks: tuple[FileGroupTask, ...]
+
+    @property
+    def doubled(self) -> list[FileGroupTask]:
+        """What the tasks log a second time, for a pending resizing."""
+        return [own for task in self.tasks if task.doubled is not None for own in task.doubled.tasks.values()]
 
     def update_tasks(self) -> dict[tuple[str, str], int]:
         """(partition, file id) -> task number, for the file groups in which rows are updated or deleted."""

@@ -14,8 +14,9 @@ from pyhudi.errors import CorruptFile
 from pyhudi.format.keys.hashing_metadata import HashingMetadata, PlannedNode, RingNode
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan
+from pyhudi.index.planned_rings import is_resizing, nodes_of_group, planned_nodes
 from pyhudi.services.clustering.plan import Sizing
-from pyhudi.services.clustering.ring_plan import RingSizes, is_resizing, nodes_of_group, plan_resizing, planned_nodes
+from pyhudi.services.clustering.ring_plan import RingSizes, plan_resizing
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice, LogFile
 

@@ -158,6 +158,15 @@ def test_logs_by_name_carry_the_instant_of_their_base_file() -> None:
     assert logs(piece) == [f"{t(3)}.1", f"{t(3)}.2"]
 
 
+def test_logs_by_name_are_not_seen_before_what_they_are_named_after_has_completed() -> None:
+    """A writer put such a log for a file group that a pending clustering is about to make."""
+    files = [log("a", 2), base("b", 1), log("b", 2)]
+    assert [one.file_id for one in latest_slices("p", files, timeline(1, 3, pending=(2,)), slicing=SliceByName())] == [
+        "b"
+    ]
+    assert logs(latest_slices("p", files, timeline(1, 2, 3), slicing=SliceByName())[0]) == [f"{t(2)}.1"]
+
+
 def test_a_log_that_carries_a_base_instant_is_in_its_slice_on_an_upgraded_table() -> None:
     name = LogFileName("a", t(1), 1, "0-1-0")
 
