@@ -4,6 +4,7 @@ Tables with everything that may be pending are moved to another store; so are ta
 There they show their rows, carry out what is pending, take rollbacks and restores, and their metadata table is true.
 """
 
+import itertools
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,12 +50,14 @@ def put_elsewhere(disk: MemoryStorage, folder: Path) -> Storage:
     return moved
 
 
-@pytest.mark.parametrize("version", [6, 9])
-@pytest.mark.parametrize(
-    "table_type, base_format",
-    [("COPY_ON_WRITE", name) for name in FORMATS]
-    + [("MERGE_ON_READ", "PARQUET"), pytest.param("MERGE_ON_READ", "HFILE", marks=pytest.mark.long)],
-)
+QUICK = (("COPY_ON_WRITE", "PARQUET", 6), ("MERGE_ON_READ", "PARQUET", 9), ("COPY_ON_WRITE", "HFILE", 9))
+KINDS = [
+    pytest.param(*kind, marks=() if kind in QUICK else pytest.mark.long)
+    for kind in itertools.product(("COPY_ON_WRITE", "MERGE_ON_READ"), FORMATS, (6, 9))
+]
+
+
+@pytest.mark.parametrize("table_type, base_format, version", KINDS)
 def test_a_moved_table_goes_on(tmp_path: Path, table_type: str, base_format: str, version: int) -> None:
     disk = MemoryStorage(clock_ms=lambda: START)
     table = a_table(disk, table_type, version, base_format)
@@ -153,7 +156,7 @@ def test_what_a_dead_writer_left_is_cleared_up_elsewhere(
     def dying(storage: Storage) -> None:
         operation(handles(storage, later_ms=1_000).open())
 
-    for what, after in every_nth(crash_points(dying, disk.copy), 1 if is_long else 24):
+    for what, after in every_nth(crash_points(dying, disk.copy), 1 if is_long else 30):
         try:
             there = values(snapshot(handles(after, later_ms=DEAD_MS).open()))
             moved = after.copy()

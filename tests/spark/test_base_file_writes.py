@@ -27,7 +27,7 @@ def rows(ids: range, ts: int, kind: pa.DataType | None = None) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_a_column_that_no_file_holds_is_the_path_s(spark: Any, tmp_path: Path, handover: str, table_type: str) -> None:
     table = HudiTable.create(
         tmp_path / "t", name="t", record_key="id", partition_by="day", ordering="ts", table_type=table_type,
@@ -52,11 +52,14 @@ def test_a_column_that_no_file_holds_is_the_path_s(spark: Any, tmp_path: Path, h
 @pytest.mark.parametrize(
     "file_format, table_type, index",
     [
-        ("HFILE", "COPY_ON_WRITE", "SIMPLE"),
+        pytest.param("HFILE", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
         ("HFILE", "MERGE_ON_READ", "GLOBAL_BLOOM"),
         pytest.param(
             *("LANCE", "COPY_ON_WRITE", "GLOBAL_SIMPLE"),
-            marks=pytest.mark.skipif(find_spec("lance") is None, reason="the package pylance is not there"),
+            marks=[
+                pytest.mark.skipif(find_spec("lance") is None, reason="the package pylance is not there"),
+                pytest.mark.long,
+            ],
         ),
     ],
 )

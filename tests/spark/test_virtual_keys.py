@@ -24,8 +24,15 @@ def rows(ids: range, ts: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize(
+    "table_type, index",
+    [
+        ("COPY_ON_WRITE", "GLOBAL_BLOOM"),
+        ("MERGE_ON_READ", "SIMPLE"),
+        pytest.param("COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
+        pytest.param("MERGE_ON_READ", "GLOBAL_BLOOM", marks=pytest.mark.long),
+    ],
+)
 def test_rows_find_their_keys_without_meta_fields(
     spark: Any, tmp_path: Path, handover: str, index: str, table_type: str
 ) -> None:
