@@ -31,8 +31,7 @@ from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.versions import LogNaming
 from pyhudi.write.commit_content import inflight_content, write_stats
 from pyhudi.write.common_keys import find_apart
-from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.key_filter import FilterSettings
+from pyhudi.write.file_settings import base_file_settings, log_settings
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.inserts import combines_rows
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
@@ -379,7 +378,7 @@ def _target(
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs if _tells_positions(config) else replace(settings.logs, writes_positions=False),
+        logs=log_settings(settings, config),
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
@@ -387,29 +386,4 @@ def _target(
         change_mode=config.change_mode,
         as_written=session.snapshot.as_written_with(evolution),
         has_parquet_metafiles=config.has_parquet_metafiles,
-    )
-
-
-def _tells_positions(config: TableConfig) -> bool:
-    """Whether logs say where in the base file their rows stand. Readers of HFiles find rows by their keys."""
-    return config.version.has_log_positions and config.base_format != "HFILE"
-
-
-def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
-    return BaseFileSettings(
-        compression=settings.compression,
-        file_size_max_bytes=settings.file_size_max_bytes,
-        row_group_size_bytes=settings.row_group_size_bytes,
-        page_size_bytes=settings.page_size_bytes,
-        bloom=_filter_settings(settings) if settings.bloom_enabled else None,
-        orc=settings.orc,
-    )
-
-
-def _filter_settings(settings: WriteSettings) -> FilterSettings:
-    return FilterSettings(
-        settings.bloom_kind,
-        settings.bloom_entries,
-        settings.bloom_false_positive_rate,
-        settings.bloom_entries_max,
     )
