@@ -42,10 +42,10 @@ from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSessi
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.versions import NEW_TABLE_VERSION
+from pyhudi.write.file_settings import base_file_settings
 from pyhudi.write.handles.skeleton import SkeletonTarget
 from pyhudi.write.input.source import Operation, PreparedWrite, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import base_file_settings
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.settings import WriteSettings
 

@@ -37,16 +37,13 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(Fact.IS_HIVE_STYLE, "hoodie.datasource.write.hive_style_partitioning"),
     **fact(Fact.IS_URL_ENCODED, "hoodie.datasource.write.partitionpath.urlencode"),
-    **fact(
-        Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns",
-        accepts=("", "false"), note="partition columns stay in the files",
-    ),
+    **fact(Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns"),
     **fact(
         Fact.HAS_META_FIELDS, "hoodie.populate.meta.fields",
     ),
     **fact(
         Fact.BASE_FILE_FORMAT, "hoodie.table.base.file.format", "hoodie.base.file.format",
-        accepts=("", "parquet", "orc"), note="base files of other formats are not written",
+        accepts=("", "parquet", "orc", "hfile", "lance"), note="base files of other formats are not written",
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.record.merge.mode", "hoodie.write.record.merge.mode",

@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType
-from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.metadata.derive.changed_groups import ChangedGroup
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_batches
-from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
+from pyhudi.table.slices.log_merge import with_key_column
 from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.slices.merged_slice import BaseReader, SliceReader
 from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
 from pyhudi.table.view.file_system_view import FileSlice
 
@@ -42,20 +41,14 @@ class RowReading:
 
     def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
-        schema = pa.schema([self.stored.field(name) for name in columns])
         if file_slice is None:
-            return schema.empty_table()
+            return pa.schema([with_key_column(self.stored).field(name) for name in columns]).empty_table()
 
         if file_slice.log_files:
             assert self.logs is not None
             return SliceReader(self.stored, self.logs).rows(self.storage, file_slice, columns)
 
-        assert file_slice.base_file is not None
-        path = join(file_slice.partition, file_slice.base_file.name.format())
-        batches = read_stored_batches(
-            self.storage, path, columns, use_threads=False, source=file_slice.source, as_written=self.as_written
-        )
-        return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
+        return BaseReader(self.stored, self.as_written).rows(self.storage, file_slice, columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,11 @@ class TableConfig:
         return next(filter(None, named), "")
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are left out of new files: their values are in the partition path."""
+        return self.partition_by if self.drops_partition_columns else ()
+
+    @property
     def is_merge_on_read(self) -> bool:
         return self.table_type == "MERGE_ON_READ"
 
@@ -96,6 +101,13 @@ class TableConfig:
     def base_format(self) -> str:
         """The format of new base files, in upper case."""
         return (self.properties.get(BASE_FORMAT) or "PARQUET").strip().upper()
+
+    @property
+    def has_known_statistics(self) -> bool:
+        """Whether Apache Hudi reads what base files state of their columns. Where it does not, its statistics of a
+        partition are those of logs alone, as if the base files had no rows. Seen: 1.2.0, HFILE and LANCE.
+        """
+        return self.base_format in ("PARQUET", "ORC")
 
     @property
     def has_parquet_metafiles(self) -> bool:
@@ -239,7 +251,7 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        BASE_FORMAT: ("PARQUET", "ORC", "LANCE"),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE", "LANCE"),
         "hoodie.table.format": ("native",),
     }
     for key, known in needed.items():

@@ -12,6 +12,7 @@ from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
+from pyhudi.format.schema.evolution import evolve_avro
 from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -56,8 +57,21 @@ class Snapshot:
 
     @property
     def schema_text(self) -> str | None:
-        """The Avro schema of rows, without meta fields. None if neither a write nor the creation has stated one."""
-        return self._stated.text
+        """The Avro schema of rows, without meta fields. None if neither a write nor the creation has stated one.
+
+        Partition columns that files lack are texts, at the end where the stated schema lacks them. Spec:
+        format/layout.md section 7.2.
+        """
+        return self._rows_text
+
+    @cached_property
+    def _rows_text(self) -> str | None:
+        text = self._stated.text
+        if text is None or not self.config.left_out:
+            return text
+        stated = arrow_from_avro(text)
+        lacking = [name for name in self.config.left_out if name not in stated.names]
+        return evolve_avro(text, pa.schema([*stated, *(pa.field(name, pa.string()) for name in lacking)]))
 
     @cached_property
     def _stated(self) -> StatedSchema:
@@ -97,18 +111,8 @@ class Snapshot:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of rows, without meta fields. No columns before a schema is stated.
-
-        Partition columns that files lack are texts, at the end where the schema lacks them. Spec: format/layout.md
-        section 7.2.
-        """
-        if self.schema_text is None:
-            return pa.schema([])
-        stated = arrow_from_avro(self.schema_text)
-        if not self.config.drops_partition_columns:
-            return stated
-        lacking = [name for name in self.config.partition_by if name not in stated.names]
-        return pa.schema([*stated, *(pa.field(name, pa.string()) for name in lacking)])
+        """The columns of rows, without meta fields. No columns before a schema is stated."""
+        return pa.schema([]) if self.schema_text is None else arrow_from_avro(self.schema_text)
 
     @cached_property
     def schema_with_meta(self) -> pa.Schema:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from importlib.util import find_spec
 from typing import get_args
 
 from pyhudi.errors import Unavailable, Unsupported
@@ -247,9 +248,16 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     if not config.has_meta_fields:
         _refuse_unwritable_keys(config, uri)
 
+    if config.left_out:
+        _refuse_unwritable_paths(config, uri)
+
+    if config.base_format == "LANCE" and find_spec("lance") is None:
+        raise Unsupported(
+            f"{uri}: {BASE_FORMAT}='LANCE': Lance files need the package pylance: pip install 'pyhudi[lance]'"
+        )
+
     wanted = {
-        BASE_FORMAT: ("PARQUET", "ORC"),
-        "hoodie.datasource.write.drop.partition.columns": ("false",),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE", "LANCE"),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
@@ -278,18 +286,39 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
 
 
 def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
-    """Refuse a table without meta fields whose keys cannot be told from its columns, or whose rows lie in logs."""
+    """Refuse a table without meta fields whose keys cannot be told from its columns."""
     kinds = (KeyKind.SIMPLE, KeyKind.COMPLEX, KeyKind.NON_PARTITION)
     reasons = {
-        "hoodie.table.type='MERGE_ON_READ'": config.is_merge_on_read,
         f"key generator {config.key_kind}, not one of {', '.join(kinds)}": config.key_kind not in kinds,
         "no hoodie.table.recordkey.fields": not config.record_key,
         "hoodie.table.cdc.enabled='true'": config.change_mode is not None,
         "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+        f"{BASE_FORMAT}='HFILE', whose rows lie under their keys": config.base_format == "HFILE",
     }
     for reason, stands in reasons.items():
         if stands:
             raise Unsupported(
                 f"{uri}: hoodie.populate.meta.fields='false' with {reason}: this release writes tables without meta "
-                "fields where they are copy-on-write, and columns make up their keys; write with Apache Hudi"
+                "fields where columns make up their keys; write with Apache Hudi"
+            )
+
+
+def _refuse_unwritable_paths(config: TableConfig, uri: str) -> None:
+    """Refuse a table that leaves partition columns out of its files, where rows need their values."""
+    ordering = {name.partition(".")[0] for name in config.ordering}
+    keys = {name.partition(".")[0] for name in config.record_key}
+    reasons = {
+        f"key generator {config.key_kind}, whose paths are not the values": bool(config.time_based),
+        "a partition column that orders rows": not ordering.isdisjoint(config.left_out),
+        "hoodie.populate.meta.fields='false' and a partition column in the key": (
+            not config.has_meta_fields and not keys.isdisjoint(config.left_out)
+        ),
+        "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+    }
+    for reason, stands in reasons.items():
+        if stands:
+            raise Unsupported(
+                f"{uri}: hoodie.datasource.write.drop.partition.columns='true' with {reason}: this release writes "
+                "tables that leave partition columns out where the partition path stands for them; write with Apache "
+                "Hudi"
             )

@@ -14,6 +14,7 @@ from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
+from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contested_keys, without_losers
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
 from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
@@ -21,18 +22,15 @@ from pyhudi.engine.spark.write.record_lookup import of_one_state
 from pyhudi.engine.spark.write.shuffle import to_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
 from pyhudi.engine.spark.write.tagging import (
-    BROADCAST_ROWS_MAX,
     FOOTER_THREADS,
     NEW,
     NOWHERE,
     TARGETS,
     Lookup,
-    contested_keys,
     find_candidates,
     living_targets,
     tagged_keys,
     with_tasks,
-    without_losers,
 )
 from pyhudi.engine.spark.write.task import STATUS_SCHEMA, TASK_NUMBER, write_task
 from pyhudi.errors import Bug, Invalid
