@@ -330,8 +330,7 @@ class MetadataTableUpkeep:
         definitions = read_definitions(self.storage)
         named = wanted | config.metadata_partitions_named
         kept = {index.partition for index in registry.kept_indexes(self._indexed(named, snapshot.schema_with_meta))}
-        able = wanted & kept
-        able -= registry.dependents(registry.names() - kept, able)
+        able = (wanted & kept) - registry.dependents(registry.names() - kept, wanted & kept)
         if able != wanted:
             names = ", ".join(sorted(wanted - able))
             log.warning("%s: the indexes %s are not made anew: build_index makes them", snapshot.config.name, names)
@@ -351,10 +350,7 @@ class MetadataTableUpkeep:
         put_definitions(self.storage, completed)
 
     def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
-        """The indexes that are kept true, among those that the table has or is getting.
-
-        `schema`: the table's columns.
-        """
+        """The indexes that are kept true, among those that the table has or is getting. `schema`: its columns."""
         if not config.has_indexes:
             return [FilesIndex()]
         columns = schema()
