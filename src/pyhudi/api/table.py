@@ -15,6 +15,7 @@ from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.queries import TimeLike, Where
+from pyhudi.api.rescaling import RescaleCalls
 from pyhudi.api.rows.calls import RowCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.service_calls import savepoints
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     pass
 
 
-class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
+class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls, RescaleCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.spark.procedures.buckets import BUCKETS
 from pyhudi.spark.procedures.commits import COMMITS
 from pyhudi.spark.procedures.files import FILES
 from pyhudi.spark.procedures.procedure import REQUIRED, Argument, Invocation, Procedure, Row, bound
@@ -40,7 +41,6 @@ REFUSED: Final[dict[str, str]] = {
     "show_cleans_metadata": "CALL show_cleans",
     "show_clean_plans": "CALL show_cleans tells of cleans that are done",
     "show_file_status": "SELECT * FROM hudi_filesystem_view('table')",
-    "partition_bucket_index_manager": "bucket numbers by partition are not supported",
 }  # fmt: skip
 """Apache Hudi's procedures that are not carried out, with what to do instead."""
 
@@ -62,6 +62,7 @@ def _help(call: Invocation) -> list[Row]:
 
 
 PROCEDURES: Final[dict[str, Procedure]] = {
+    **BUCKETS,
     **COMMITS,
     **SERVICES,
     **FILES,
