@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from pyhudi.api import queries, writes
-from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.access import list_storage, note_experimental, table_access
 from pyhudi.api.bootstrap import BootstrapCalls
 from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.metadata import TableMetadata
+from pyhudi.api.own_names import load_named
 from pyhudi.api.queries import TimeLike, Where
 from pyhudi.api.rescaling import RescaleCalls
 from pyhudi.api.rows.calls import RowCalls
@@ -60,6 +61,7 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
         self._facts = access.config()
+        note_experimental(self._facts, access.location.uri)
         self._access = access
         self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 
@@ -123,6 +125,7 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
         access = table_access(
             path, storage_options=storage_options, storage=storage, clock=clock, random=random, lock=lock
         )
+        load_named(options)
         given = merge_options(write=options, opened=None, table={})
         AfterCommitSettings.from_options(given)
         if not WriteSettings.from_options(given).metadata_enabled:

@@ -228,7 +228,8 @@ def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, 
 def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[str, ...]:
     """As `HudiTable.partitions_of`."""
     snapshot, _, settings = handle.prepare(options)
-    in_partitions = replace(settings, index_type="SIMPLE")  # a delete by a global index would pass over them
+    # A delete by a global index would pass over them.
+    in_partitions = replace(settings, index_type="SIMPLE", index_class="")
     _, source = _source(handle, data, options)
     try:
         return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counted.counts))

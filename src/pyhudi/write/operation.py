@@ -369,7 +369,7 @@ def _target(
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs if config.version.has_log_positions else replace(settings.logs, writes_positions=False),
+        logs=settings.logs.of_version(config.version),
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.format.log.kryo_writing import refuse_java_ordering
 from pyhudi.format.schema.arrow_types import refuse_deep_types
 from pyhudi.format.schema.conversion import (
     RECORD_KEY,
@@ -19,6 +20,7 @@ from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import LogContent
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
 from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
@@ -34,7 +36,7 @@ from pyhudi.write.input.schema import (
     refuse_unwritable_types,
 )
 from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
+from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, refuse_unfit_index, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
@@ -62,6 +64,7 @@ def prepare_write(
     refuse_deep_types(incoming)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
+    refuse_unfit_index(config, settings, is_bucketed=buckets is not None)
     refuse_without_keys(config, operation, settings, incoming.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)
@@ -171,6 +174,9 @@ def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema,
     """The key, partition and ordering columns must be among the columns written."""
     ordering = () if operation is Operation.DELETE else config.ordering
     refuse_unordered_types(schema, config.ordering)
+    if config.is_merge_on_read and config.version.log_content is LogContent.JAVA:
+        types = [schema.field(name).type for name in config.ordering if name in schema.names]
+        refuse_java_ordering(types, what=f"table '{config.name}'")
     for what, names in (
         ("record key", keys.record_key),
         ("partition", keys.partition_by),

@@ -70,18 +70,23 @@ class KeyChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
+    before: RowReading
     reading: RowReading
     group: ChangedGroup
 
 
-def key_changes(reading: RowReading, groups: Iterable[ChangedGroup], executor: Executor) -> KeyChanges:
+def key_changes(
+    reading: RowReading, groups: Iterable[ChangedGroup], executor: Executor, *, before: RowReading | None = None
+) -> KeyChanges:
     """What an action does to the keys of the groups that it changes.
+
+    `before`: how slices of before it are read; None: as those of after it.
 
     A key that moves from one group to another is in `gone` for the one, and in `located` for the other.
     Cost: the key column of each group whose keys may change, before and after; where rows were only updated in logs,
     these logs. Memory: the keys of as many groups as the executor has workers, and the keys that are new or gone.
     """
-    tasks = [_Task(reading, group) for group in groups if group.may_change_keys]
+    tasks = [_Task(before or reading, reading, group) for group in groups if group.may_change_keys]
     found = executor.run(_compare_keys, tasks)
     located = pa.concat_tables([LOCATED.empty_table(), *(new for new, _ in found)])
     gone = pa.concat_tables([LOCATED.empty_table(), *(old for _, old in found)])
@@ -90,7 +95,8 @@ def key_changes(reading: RowReading, groups: Iterable[ChangedGroup], executor: E
 
 def located_keys(reading: RowReading, slices: Iterable[FileSlice], executor: Executor) -> list[pa.Table]:
     """The keys of each slice, as `LOCATED`. Memory: all of them."""
-    return executor.run(_locate, [_Task(reading, ChangedGroup(s.partition, s.file_id, None, s, True)) for s in slices])
+    groups = (ChangedGroup(one.partition, one.file_id, None, one, True) for one in slices)
+    return executor.run(_locate, [_Task(reading, reading, group) for group in groups])
 
 
 def _locate(task: _Task) -> pa.Table:
@@ -102,7 +108,7 @@ def _compare_keys(task: _Task) -> tuple[pa.Table, pa.Table]:
     if task.group.only_updates and not _may_delete(task.reading, task.group.after):
         return LOCATED.empty_table(), LOCATED.empty_table()
 
-    before, after = _keys(task.reading, task.group.before), _keys(task.reading, task.group.after)
+    before, after = _keys(task.before, task.group.before), _keys(task.reading, task.group.after)
     return _located(task.group, _without(after, before)), _located(task.group, _without(before, after))
 
 

@@ -80,8 +80,7 @@ class MetadataTableUpkeep:
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, or was compacted with them."""
-        config = self._config()
-        if config.has_metadata_table:
+        if (config := self._config()).has_metadata_table:
             table = open_metadata_table(self.storage, self.zone)
             self._drop_made_since(config, table, target, rollback)
 
@@ -134,7 +133,7 @@ class MetadataTableUpkeep:
 
     def _sync(self, restore: str) -> None:
         config, table = self._config(), open_metadata_table(self.storage, self.zone)
-        mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested > restore), None)
+        mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested >= restore), None)
         if mine is not None and mine.is_completed:
             return
 
@@ -146,7 +145,7 @@ class MetadataTableUpkeep:
 
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)
         clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
-        requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
+        requested = by_name.sync_instant(table, restore, self.issue_instant) if mine is None else mine.requested
         changes = (change for index in indexes for change in index.clean_changes(clean))
         self._writer(config, indexes).apply(requested, changes)
         self._drop_others(config, indexes)
@@ -171,6 +170,7 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             return False
         self._refuse_indexes(config)
+        by_name.refuse_log_compaction(config, self.log_blocks_min)
 
         if not config.has_metadata_table:
             files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))
@@ -184,7 +184,8 @@ class MetadataTableUpkeep:
             return True
 
         first = table = open_metadata_table(self.storage, self.zone)
-        has_dead = remove_pending_creations(table, config.metadata_partitions_named, confirm=self.hold.confirm)
+        named = config.metadata_partitions_named
+        has_dead = remove_pending_creations(table, named, snapshot.timeline, confirm=self.hold.confirm)
 
         before, config = config, self._change_indexes(snapshot, config)
         if has_dead or config is not before:
@@ -241,6 +242,9 @@ class MetadataTableUpkeep:
             self._drop_gone(error)
             return self.before_completion(requested, metadata)
         self._drop_others(config, indexes)
+
+    def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Nothing: the metadata table took the commit in before."""
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take the deleted files out of `files` and the indexes."""

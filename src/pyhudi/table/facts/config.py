@@ -83,6 +83,12 @@ class TableConfig:
         return _fields(self.properties.get("hoodie.table.partition.fields"))
 
     @property
+    def key_generator_class(self) -> str:
+        """The key generator as the table names it: by its class, or else by its kind."""
+        named = (self.properties.get(f"hoodie.table.keygenerator.{what}", "").strip() for what in ("class", "type"))
+        return next(filter(None, named), "")
+
+    @property
     def is_merge_on_read(self) -> bool:
         return self.table_type == "MERGE_ON_READ"
 
@@ -148,6 +154,7 @@ class TableConfig:
             partition_by=self.partition_by,
             ordering=self.ordering,
             key_generator=self.key_kind.value,
+            key_generator_class=self.key_generator_class,
             merge_mode=self.merge_mode.value,
             is_hive_style=self.is_hive_style,
             is_url_encoded=self.is_url_encoded,

@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
+from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
@@ -275,6 +276,7 @@ def key_spec(config: TableConfig) -> KeySpec:
     Seen: a complex key generator with one field spells its key `field:value` on version 9, bare with 1.0.2 on
     version 8. Spec: format/layout.md section 5.1.
     """
+    own = config.key_generator_class if config.key_kind is KeyKind.OTHER else ""
     names_one_field = config.key_kind is KeyKind.COMPLEX and config.version.names_only_key_field
     return KeySpec(
         record_key=config.record_key,
@@ -284,4 +286,6 @@ def key_spec(config: TableConfig) -> KeySpec:
         is_url_encoded=config.is_url_encoded,
         time_based=config.time_based,
         has_logical_timestamps=config.has_logical_timestamps,
+        own_generator=own,
+        generator=find_key_generator(own) if own else None,
     )

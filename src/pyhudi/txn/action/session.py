@@ -11,6 +11,7 @@ from datetime import tzinfo
 from typing import get_args
 
 from pyhudi.errors import Unavailable, Unsupported
+from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
@@ -132,6 +133,8 @@ class WriteSession:
             verdict=verdict,
         )
         completed = run.on(table).complete(ending)
+        for participant in table.participants:
+            participant.after_completion(run.requested, metadata)
         return completion_time(table.storage, table.layout, completed, self.snapshot.zone)
 
     def forget(self, target: Instant) -> None:
@@ -254,18 +257,24 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         if value and value.upper() not in {of.upper() for of in known}:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
 
-    merge_rules(config.properties, version=config.version, path=uri)
-    if config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM:
+    rules = merge_rules(config.properties, version=config.version, path=uri)
+    is_custom = config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM
+    if is_custom and rules.merger is None:
         payload = config.properties.get("hoodie.compaction.payload.class", "")
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
-            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value"
+            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering "
+            "value, or a merger that is registered for the class (pyhudi.register_payload_class)"
         )
 
-    if config.key_kind is KeyKind.OTHER:
+    if config.key_kind is KeyKind.OTHER and find_key_generator(config.key_generator_class) is None:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
-        raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")
+        raise Unsupported(
+            f"{uri}: {said}: expected a key generator of Apache Hudi's, or one that is registered in this process "
+            f"under the name '{config.key_generator_class}' (pyhudi.register_key_generator), found none; the table can "
+            "be read"
+        )
 
 
 def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:

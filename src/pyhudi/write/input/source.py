@@ -89,7 +89,7 @@ class InputSpec:
     @property
     def bare_key(self) -> str | None:
         """The text column that is the record key as it is, which need not travel twice; None where there is none."""
-        if self.keys.makes_keys or self.keys.is_composite:
+        if self.keys.makes_keys or self.keys.is_composite or self.keys.own_generator:
             return None
         name = self.keys.record_key[0]
         return name if pa.types.is_string(self.schema.field(name).type) else None

@@ -25,6 +25,7 @@ from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.compacting import as_planned, split_compacting
 from pyhudi.index.hits import KeyBounds
+from pyhudi.index.own.lookup import OwnLookup
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
@@ -125,7 +126,7 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     targets = f.sort_array(f.collect_set(TARGET)).alias(TARGETS)
 
     # Hits: each key of the input with one file slice that holds it.
-    if isinstance(tagging.index, RecordIndex):
+    if isinstance(tagging.index, RecordIndex | OwnLookup):
         hits = _recorded(lookup, tagging.index, compares=compares)
     elif tagging.index.is_global:
         located = _located(lookup, candidates, tagging.ordering if compares else ())
@@ -188,8 +189,8 @@ def _greatest(lookup: Lookup) -> DataFrame:
     return lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
 
 
-def _recorded(lookup: Lookup, index: RecordIndex, *, compares: bool) -> DataFrame:
-    """The input's keys that the record index knows, with the partition and the position of their slice.
+def _recorded(lookup: Lookup, index: RecordIndex | OwnLookup, *, compares: bool) -> DataFrame:
+    """The input's keys that an exact index knows, with the partition and the position of their slice.
 
     `compares`: add the input's and the stored ordering value. Stored values matter only for keys that lie in another
     partition than their row, so only slices with such keys are read. One more job.
