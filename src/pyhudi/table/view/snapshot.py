@@ -173,6 +173,11 @@ class Snapshot:
             return None
         return self._bootstrap.get(partition, base)
 
+    def source_of_file(self, partition: str, name: str) -> SourceFile | None:
+        """As `source_of`, for a data file of this name; None for a log."""
+        base = BaseFileName.parse(name)
+        return None if base is None else self.source_of(partition, base)
+
     @cached_property
     def _bootstrap(self) -> BootstrapIndex | None:
         folder = self.config.bootstrap_base
