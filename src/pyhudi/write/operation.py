@@ -94,7 +94,7 @@ def run_write(
     operation = prepared.operation
     with ExitStack() as life:
         with phase("begin"), turns.first() as turn:
-            session = _without_dead_services(turn, operation, prepared.counted.counts)
+            session = _without_dead_services(turn, operation, {*prepared.counted.counts, *prepared.also_replaced})
             if is_stale(prepared, session.snapshot):
                 raise StaleInput(
                     f"table '{session.snapshot.config.name}': its schema changed while the input was read; run the "

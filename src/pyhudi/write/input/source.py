@@ -201,7 +201,7 @@ class PreparedWrite:
 
     `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
     `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are. `buckets`: of a table
-    whose rows are placed by bucket.
+    whose rows are placed by bucket. `also_replaced`: partitions that go, beside those of the rows.
     """
 
     operation: Operation
@@ -211,3 +211,4 @@ class PreparedWrite:
     counted: CountedInput
     is_partial: bool = False
     buckets: BucketFacts | None = None
+    also_replaced: frozenset[str] = frozenset()
