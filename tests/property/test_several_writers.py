@@ -6,7 +6,7 @@ stands still, which answers are lost and how wrong the clocks are. Afterwards so
 succeeded must explain what the table holds and what every reader saw. `tests/support/several_writers.py` has the runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.orders import find_order, inserted, rolled_back, seen, upsert
 from tests.support.several_writers import LOCAL, QUIET, REMOTE, Run, Variant
 from tests.support.simulator import Faults
 
-QUICK, LONG = 36, 4_170
+QUICK, CLUSTERED, LONG = 36, 16, 4_170
 """Runs of a test case. A run takes about an eighth of a second of a core."""
 BATCHES = 8
 SLEEPY = Faults(is_leased=True, stall=0.01, stalls_holding=("put_if", "get", "list", "head", "open_input"))
@@ -25,9 +25,9 @@ SLEPT = (50000, 50039, 50065, 50070, 50083, 60011, 60058)
 FAULTS = {"nobody dies": QUIET, "local disk": LOCAL, "object store": REMOTE}
 
 
-def no_fault_in(seeds: range, faults: Faults) -> None:
+def no_fault_in(seeds: Iterable[int], faults: Faults, *, clusters: bool = False) -> None:
     for seed in seeds:
-        run = Run(seed, faults).go()
+        run = Run(seed, faults, clusters=clusters).go()
         assert run.problems == [], run.told()
 
 
@@ -35,6 +35,27 @@ def no_fault_in(seeds: range, faults: Faults) -> None:
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_some_order_explains_what_happened(faults: str, batch: int) -> None:
     no_fault_in(range(batch * QUICK, (batch + 1) * QUICK), FAULTS[faults])
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+@pytest.mark.parametrize("batch", range(2))
+def test_some_order_explains_what_happened_beside_clusterings_and_service_processes(faults: str, batch: int) -> None:
+    start = 500_000 + batch * CLUSTERED
+    no_fault_in(range(start, start + CLUSTERED), FAULTS[faults], clusters=True)
+
+
+@pytest.mark.parametrize("seed", [574, 728, 763])
+def test_seeds_with_clusterings_that_found_a_fault(seed: int) -> None:
+    """Version 6: while a record index was built, a write logged its keys behind those of later writes."""
+    no_fault_in([seed], QUIET, clusters=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("faults", FAULTS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_some_order_explains_what_happened_beside_clusterings_for_long(faults: str, batch: int) -> None:
+    start = 2_000_000 + batch * LONG // 4
+    no_fault_in(range(start, start + LONG // 4), FAULTS[faults], clusters=True)
 
 
 @pytest.mark.long

@@ -97,8 +97,7 @@ class SliceByName:
     naming: ClassVar[LogNaming] = LogNaming.AFTER_SLICE
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
-        is_visible = slices or timeline.is_committed(log.instant) or _is_pending_compaction(log.instant, timeline)
-        return log.instant if is_visible else None
+        return log.instant if slices or not _is_pending_clustering(log.instant, timeline) else None
 
 
 class SliceByCompletion:
@@ -124,8 +123,16 @@ class SliceByCompletion:
         return max((base for base in slices if base <= completed), default=log.instant)
 
 
+def _is_pending_clustering(requested: str, timeline: Timeline) -> bool:
+    """Whether a pending replacement has this time. None but a clustering has logs named after it."""
+    return any(i.requested == requested and i.action in _REPLACING for i in timeline.pending)
+
+
 def _is_pending_compaction(requested: str, timeline: Timeline) -> bool:
     return any(i.requested == requested and i.action == "compaction" for i in timeline.pending_services)
+
+
+_REPLACING = ("clustering", "replacecommit")
 
 
 @dataclass

@@ -158,12 +158,14 @@ def test_logs_by_name_carry_the_instant_of_their_base_file() -> None:
     assert logs(piece) == [f"{t(3)}.1", f"{t(3)}.2"]
 
 
-def test_logs_by_name_are_not_seen_before_what_they_are_named_after_has_completed() -> None:
-    """A writer put such a log for a file group that a pending clustering is about to make."""
-    files = [log("a", 2), base("b", 1), log("b", 2)]
-    assert [one.file_id for one in latest_slices("p", files, timeline(1, 3, pending=(2,)), slicing=SliceByName())] == [
-        "b"
-    ]
+def test_logs_by_name_are_not_seen_before_the_clustering_that_they_are_named_after_has_completed() -> None:
+    """A writer put such a log for a file group that the clustering is about to make."""
+    files, of = [log("a", 2), base("b", 1), log("b", 2)], timeline(1, 3)
+    pending = Instant(t(2), "replacecommit", "REQUESTED")
+    of = replace(of, instants=tuple(sorted((*of.instants, pending), key=lambda i: i.requested)))
+
+    (piece,) = latest_slices("p", files, of, slicing=SliceByName())
+    assert piece.file_id == "b"
     assert logs(latest_slices("p", files, timeline(1, 2, 3), slicing=SliceByName())[0]) == [f"{t(2)}.1"]
 
 
