@@ -6,7 +6,7 @@ Spec: format/versions.md section 2. Each trait names the section that describes 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
@@ -66,11 +66,23 @@ class ShownTimes(Enum):
     PATH = "the text of the partition, in queries of base files alone"
 
 
+class LogContent(Enum):
+    """The number that stands at the start of a log block's content. It tells how a delete block holds its records."""
+
+    JAVA = 2  # deletes as objects that Java's Kryo serializer wrote
+    AVRO = 3  # deletes as Avro records
+
+
 class MetadataInstants(Enum):
     """The instants of the metadata table's own actions."""
 
+    ADOPTED = "a data table's instant, also where the metadata table is made and restored; else as SUFFIXED"
     SUFFIXED = "a data table's instant and three digits that tell the action"
     ISSUED = "instants of their own"
+
+    @property
+    def have_suffixes(self) -> bool:
+        return self is not MetadataInstants.ISSUED
 
 
 class IndexRemoval(Enum):
@@ -99,6 +111,10 @@ class TimelineKind:
     commits: CommitForm
     # timeline.md sections 5 and 6.
     history: HistoryForm
+    # The format of commits in the history, if it is another one than in the timeline. timeline.md section 5.
+    history_commits: CommitForm
+    # The end in the name of a file of the history: of the instants in it the latest time of this kind.
+    history_end: Literal["requested", "completed"]
     # actions.md section 5.
     rollback: Rollback
     # The folder properties that a new table stores. layout.md section 2.3.
@@ -113,6 +129,8 @@ class TableVersion:
     number: int
     # Whether this release writes tables of this version.
     is_writable: bool
+    # No release of Apache Hudi has such tables. Only a text tells of them.
+    is_experimental: bool
     # timeline.md section 1.
     timeline: TimelineKind
     # A new table stores the version that it was created with. layout.md section 2.3.
@@ -123,6 +141,8 @@ class TableVersion:
     log_naming: LogNaming
     # The kind of marker that a writer creates for a log file. actions.md section 2.
     log_marker: Literal["CREATE", "APPEND"]
+    # log-format.md section 2.
+    log_content: LogContent
     # Log blocks may store the row positions of their records in the base file. log-format.md section 3.
     has_log_positions: bool
     # Log blocks may hold rows with some of the columns only. log-format.md section 6.2.
@@ -133,6 +153,10 @@ class TableVersion:
     names_only_key_field: bool
     # Keys with a colon are hashed to buckets in one way by all writers; before 1.0 they were not. indexes.md section 4.
     has_stable_key_hash: bool
+    # The plan of a compaction is stored a second time, in `.hoodie/.aux`. versions.md section 2.
+    copies_compaction_plans: bool
+    # The modes of change data are stored in lower case. Seen: 0.13.1 knows no other.
+    has_low_change_modes: bool
     # log-format.md section 6.
     merging: Merging
     # The property that stores the merge strategy's id. log-format.md section 6.1.
@@ -146,9 +170,13 @@ class TableVersion:
     # queries.md section 1.
     shown_times: ShownTimes
     # The table version that defines the metadata table's record schema. metadata-table.md section 6.
-    metadata_schema: Literal[6, 8, 9]
+    metadata_schema: Literal[5, 6, 8, 9]
     # metadata-table.md sections 7, 8 and 11.
     metadata_instants: MetadataInstants
+    # Ids of the metadata table's file groups end in a file index. Example: `files-0000-0`. metadata-table.md section 3.
+    has_group_suffix: bool
+    # The metadata table's logs may be merged without making base files. Seen: 0.13.1 has no such action.
+    has_metadata_log_compaction: bool
     # A compaction of the metadata table makes a base file even for a group without records. Seen: 0.15.0 does not.
     compacts_empty_groups: bool
     # The indexes that the metadata table may have beside `files`. None: any kind. metadata-table.md section 3.
@@ -186,6 +214,8 @@ LAYOUT_1: Final = TimelineKind(
     clustering="replacecommit",
     commits=CommitForm.JSON,
     history=HistoryForm.LOGS,
+    history_commits=CommitForm.JSON,
+    history_end="requested",
     rollback=Rollback.COMMAND_BLOCKS,
     new_folders=(("hoodie.archivelog.folder", "archived"),),
 )
@@ -196,6 +226,8 @@ LAYOUT_2: Final = TimelineKind(
     clustering="clustering",
     commits=CommitForm.AVRO,
     history=HistoryForm.SORTED_FILES,
+    history_commits=CommitForm.AVRO,
+    history_end="requested",
     rollback=Rollback.DELETED_FILES,
     new_folders=(
         ("hoodie.timeline.path", "timeline"),
@@ -203,104 +235,95 @@ LAYOUT_2: Final = TimelineKind(
         ("hoodie.archivelog.folder", "history"),
     ),
 )
+LAYOUT_OF_7: Final = replace(
+    LAYOUT_2,
+    number=1,
+    has_own_folder=False,
+    clustering="replacecommit",
+    history_commits=CommitForm.JSON,
+    history_end="completed",
+    new_folders=LAYOUT_1.new_folders,
+)
+"""Of the text for version 7: times in names and a sorted history, in the folders of layout 1. Only its table version
+tells it from layout 1.
+"""
+
 LAYOUTS: Final[Mapping[str, TimelineKind]] = {str(kind.number): kind for kind in (LAYOUT_1, LAYOUT_2)}
 """The timeline layouts, by their number in the table's properties."""
 
-_ROWS: Final = (
-    TableVersion(
-        number=6,
-        is_writable=True,
-        timeline=LAYOUT_1,
-        has_initial_version=False,
-        has_base_format_flag=False,
-        log_naming=LogNaming.AFTER_SLICE,
-        log_marker="APPEND",
-        has_log_positions=False,
-        has_partial_blocks=False,
-        key_generator=KeyGeneratorForm.CLASS,
-        names_only_key_field=False,
-        has_stable_key_hash=False,
-        merging=Merging.PAYLOAD,
-        strategy_property="hoodie.compaction.record.merger.strategy",
-        ordering_property="hoodie.table.precombine.field",
-        has_many_orderings=False,
-        has_partial_update_modes=False,
-        shown_times=ShownTimes.PATH,
-        metadata_schema=6,
-        metadata_instants=MetadataInstants.SUFFIXED,
-        compacts_empty_groups=False,
-        indexes=frozenset({"bloom_filters", "column_stats", "record_index"}),
-        has_index_definitions=False,
-        has_partitioned_record_index=False,
-        expression_prefix="expr_index_",
-        index_version="V1",
-        index_removal=IndexRemoval.RECORDS,
-        bootstrap_index=(
-            "hoodie.bootstrap.index.class",
-            "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
-        ),
+_SIX: Final = TableVersion(
+    number=6, is_writable=True, is_experimental=False, timeline=LAYOUT_1, has_initial_version=False,
+    has_base_format_flag=False, log_naming=LogNaming.AFTER_SLICE, log_marker="APPEND", log_content=LogContent.AVRO,
+    has_log_positions=False, has_partial_blocks=False, key_generator=KeyGeneratorForm.CLASS,
+    names_only_key_field=False, has_stable_key_hash=False, copies_compaction_plans=False, has_low_change_modes=False,
+    merging=Merging.PAYLOAD, strategy_property="hoodie.compaction.record.merger.strategy",
+    ordering_property="hoodie.table.precombine.field", has_many_orderings=False, has_partial_update_modes=False,
+    shown_times=ShownTimes.PATH, metadata_schema=6, metadata_instants=MetadataInstants.SUFFIXED,
+    has_group_suffix=True, has_metadata_log_compaction=True, compacts_empty_groups=False,
+    indexes=frozenset({"bloom_filters", "column_stats", "record_index"}), has_index_definitions=False,
+    has_partitioned_record_index=False, expression_prefix="expr_index_", index_version="V1",
+    index_removal=IndexRemoval.RECORDS,
+    bootstrap_index=(
+        "hoodie.bootstrap.index.class", "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
     ),
-    TableVersion(
-        number=8,
-        is_writable=True,
-        timeline=LAYOUT_2,
-        has_initial_version=True,
-        has_base_format_flag=True,
-        log_naming=LogNaming.AFTER_WRITE,
-        log_marker="CREATE",
-        has_log_positions=True,
-        has_partial_blocks=True,
-        key_generator=KeyGeneratorForm.KIND,
-        names_only_key_field=False,
-        has_stable_key_hash=True,
-        merging=Merging.MODE_AND_PAYLOAD,
-        strategy_property="hoodie.record.merge.strategy.id",
-        ordering_property="hoodie.table.precombine.field",
-        has_many_orderings=False,
-        has_partial_update_modes=False,
-        shown_times=ShownTimes.TEXT,
-        metadata_schema=8,
-        metadata_instants=MetadataInstants.ISSUED,
-        compacts_empty_groups=True,
-        indexes=None,
-        has_index_definitions=True,
-        has_partitioned_record_index=True,
-        expression_prefix="expr_index_",
-        index_version="V1",
-        index_removal=IndexRemoval.DELETE_BLOCKS,
-        bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
-    ),
-    TableVersion(
-        number=9,
-        is_writable=True,
-        timeline=LAYOUT_2,
-        has_initial_version=True,
-        has_base_format_flag=True,
-        log_naming=LogNaming.AFTER_WRITE,
-        log_marker="CREATE",
-        has_log_positions=True,
-        has_partial_blocks=True,
-        key_generator=KeyGeneratorForm.KIND,
-        names_only_key_field=True,
-        has_stable_key_hash=True,
-        merging=Merging.MODE,
-        strategy_property="hoodie.record.merge.strategy.id",
-        ordering_property="hoodie.table.ordering.fields",
-        has_many_orderings=True,
-        has_partial_update_modes=True,
-        shown_times=ShownTimes.TEXT,
-        metadata_schema=9,
-        metadata_instants=MetadataInstants.ISSUED,
-        compacts_empty_groups=True,
-        indexes=None,
-        has_index_definitions=True,
-        has_partitioned_record_index=True,
-        expression_prefix="expr_index_",
-        index_version="V2",
-        index_removal=IndexRemoval.DELETE_BLOCKS,
-        bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
-    ),
+)  # fmt: skip
+_FIVE: Final = replace(
+    _SIX,
+    number=5,
+    log_content=LogContent.JAVA,
+    copies_compaction_plans=True,
+    has_low_change_modes=True,
+    names_only_key_field=True,
+    metadata_schema=5,
+    metadata_instants=MetadataInstants.ADOPTED,
+    has_group_suffix=False,
+    has_metadata_log_compaction=False,
+    indexes=frozenset({"bloom_filters", "column_stats"}),
 )
+_EIGHT: Final = TableVersion(
+    number=8, is_writable=True, is_experimental=False, timeline=LAYOUT_2, has_initial_version=True,
+    has_base_format_flag=True, log_naming=LogNaming.AFTER_WRITE, log_marker="CREATE", log_content=LogContent.AVRO,
+    has_log_positions=True, has_partial_blocks=True, key_generator=KeyGeneratorForm.KIND, names_only_key_field=False,
+    has_stable_key_hash=True, copies_compaction_plans=False, has_low_change_modes=False,
+    merging=Merging.MODE_AND_PAYLOAD, strategy_property="hoodie.record.merge.strategy.id",
+    ordering_property="hoodie.table.precombine.field", has_many_orderings=False, has_partial_update_modes=False,
+    shown_times=ShownTimes.TEXT, metadata_schema=8, metadata_instants=MetadataInstants.ISSUED, has_group_suffix=True,
+    has_metadata_log_compaction=True, compacts_empty_groups=True, indexes=None, has_index_definitions=True,
+    has_partitioned_record_index=True, expression_prefix="expr_index_", index_version="V1",
+    index_removal=IndexRemoval.DELETE_BLOCKS, bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
+)  # fmt: skip
+_SEVEN: Final = replace(
+    _EIGHT,
+    number=7,
+    is_experimental=True,
+    timeline=LAYOUT_OF_7,
+    has_initial_version=False,
+    has_base_format_flag=False,
+    has_log_positions=False,
+    has_partial_blocks=False,
+    key_generator=KeyGeneratorForm.CLASS,
+    merging=Merging.PAYLOAD,
+    strategy_property=_SIX.strategy_property,
+    metadata_schema=6,
+    indexes=_SIX.indexes,
+    has_index_definitions=False,
+    has_partitioned_record_index=False,
+    expression_prefix="func_index_",
+    index_removal=IndexRemoval.RECORDS,
+    bootstrap_index=_SIX.bootstrap_index,
+)
+_NINE: Final = replace(
+    _EIGHT,
+    number=9,
+    names_only_key_field=True,
+    merging=Merging.MODE,
+    ordering_property="hoodie.table.ordering.fields",
+    has_many_orderings=True,
+    has_partial_update_modes=True,
+    metadata_schema=9,
+    index_version="V2",
+)
+_ROWS: Final = (_FIVE, _SIX, _SEVEN, _EIGHT, _NINE)
 
 VERSIONS: Final[Mapping[int, TableVersion]] = {row.number: row for row in _ROWS}
 """The versions that this release reads, by number."""
@@ -323,11 +346,28 @@ def table_version(properties: Mapping[str, str], *, path: str) -> TableVersion:
 
     found = VERSIONS.get(int(text))
     if found is None:
-        raise Unsupported(
-            f"{path}: {TABLE_VERSION}={text}: expected one of {', '.join(map(str, VERSIONS))}; upgrade the table with "
-            "Apache Hudi, or use a release of pyhudi that knows this version"
-        )
+        way = _WAY_FROM_OLD if int(text) < min(VERSIONS) else _WAY_FROM_NEW
+        raise Unsupported(f"{path}: {TABLE_VERSION}={text}: expected one of {', '.join(map(str, VERSIONS))}; {way}")
     return found
+
+
+_WAY_FROM_OLD: Final = (
+    "such tables keep rows without a partition value in another folder, and their metadata tables by other rules, "
+    "which their bytes do not tell. Write to it once with Apache Hudi 0.12 or 0.13, which makes it a table of version 5"
+)
+_WAY_FROM_NEW: Final = "use a release of pyhudi that knows this version"
+
+
+def timeline_kind(properties: Mapping[str, str]) -> TimelineKind | None:
+    """The layout of a table's timeline; None for a number that no layout has.
+
+    The number says it, except of a version whose layout shares its number with another.
+    """
+    version = properties.get(TABLE_VERSION, "")
+    row = VERSIONS.get(int(version)) if version.isascii() and version.isdigit() else None
+    if row is not None and row.timeline not in LAYOUTS.values():
+        return row.timeline
+    return LAYOUTS.get(properties.get(LAYOUT_VERSION, str(LAYOUT_1.number)))
 
 
 def is_born_with(properties: Mapping[str, str], kind: TimelineKind) -> bool:

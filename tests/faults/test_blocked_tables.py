@@ -24,6 +24,7 @@ from pyhudi.storage.protocol import Storage
 from tests.faults.test_clean_crashes import distinct
 from tests.support.crashes import crash_points
 from tests.support.model import Handles, StepClock, problems_on, seeded_uuids
+from tests.support.versions import EVERY_VERSION
 
 START, DEAD_MS = 1_780_000_000_000, 600_000
 HIVE_STYLE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
@@ -59,7 +60,7 @@ def compact(storage: Storage) -> None:
     opened(storage, later_ms=60_000).compact()
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 def test_a_compaction_that_died_blocks_no_replacement_for_ever(version: int) -> None:
     disk = with_logs(version)
     refused = 0

@@ -21,15 +21,15 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.concurrency.test_second_writer import watched
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
+from tests.support.versions import with_types
 
-VERSIONS = (6, 8, 9)
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 EAGER, LAZY, NEVER = ({FAILED_WRITES: policy.value} for policy in FailedWrites)
 NOT_BY_ITSELF = {"hoodie.clean.automatic": "false"}
 LATEST = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"}
 FIRST = [Row("a", "oslo", 1, 1), Row("b", "rome", 1, 1)]
 LOST = [Row("a", "oslo", 1, 2), Row("c", "rome", 1, 2)]
-every_table = pytest.mark.parametrize("version,table_type", list(itertools.product(VERSIONS, TYPES)))
+every_table = pytest.mark.parametrize("version,table_type", with_types(TYPES))
 
 
 class Disk:

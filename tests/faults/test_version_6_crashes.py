@@ -3,7 +3,7 @@ own: a writer that dies there could leave blocks that come back to life when its
 metadata table does not know. Every step of the writes and services that differ is stopped at.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -26,12 +26,25 @@ from tests.support.crashes import crash_points
 from tests.support.model import arrow, problems_on
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}
+_made = {"version": 6}
+
+
+@pytest.fixture(autouse=True, params=[6, pytest.param(5, marks=pytest.mark.long)])
+def version(request: pytest.FixtureRequest) -> Iterator[int]:
+    """The version of the tables that a test makes."""
+    _made["version"] = request.param
+    yield request.param
+    _made["version"] = 6
+
+
 COMPACTS_METADATA = {"hoodie.metadata.compact.max.delta.commits": "1"}
 ARCHIVES = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoodie.clean.commits.retained": "1"}
 
 
 def with_rows(storage: Storage, table_type: str = "COPY_ON_WRITE", **properties: str) -> None:
-    handles(storage).create(properties=properties, table_type=table_type, table_version=6).upsert(arrow(STORED[:6]))
+    handles(storage).create(properties=properties, table_type=table_type, table_version=_made["version"]).upsert(
+        arrow(STORED[:6])
+    )
     handles(storage, later_ms=1_000).open().upsert(arrow(STORED[6:]))
 
 

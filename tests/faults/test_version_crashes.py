@@ -28,6 +28,10 @@ def seen(storage: Storage) -> pa.Table:
 BARE = {"hoodie.metadata.enable": "false"}
 CASES = [
     (6, 8, "COPY_ON_WRITE", BARE),
+    (5, 6, "COPY_ON_WRITE", BARE),
+    pytest.param(5, 6, "MERGE_ON_READ", {}, marks=pytest.mark.long),
+    pytest.param(6, 5, "MERGE_ON_READ", {}, marks=pytest.mark.long),
+    pytest.param(9, 5, "MERGE_ON_READ", {}, marks=pytest.mark.long),
     pytest.param(6, 9, "COPY_ON_WRITE", {}, marks=pytest.mark.long),
     pytest.param(9, 6, "COPY_ON_WRITE", {}, marks=pytest.mark.long),
     pytest.param(8, 9, "MERGE_ON_READ", {}, marks=pytest.mark.long),

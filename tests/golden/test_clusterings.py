@@ -27,7 +27,6 @@ SORT = "hoodie.clustering.plan.strategy.sort.columns"
 BY_KEY = {SORT: "_hoodie_record_key"}
 REFUSED = {
     "_no_meta_": "populate.meta.fields|column '_hoodie_record_key'",
-    "_v5_": "hoodie.table.version=5",
     "_bucket_": "bucket index",
     "_nbcc_": "bucket index",
     "_nondefaults_v6_": "payload.class",
@@ -69,9 +68,12 @@ def test_a_clustering_changes_no_answer(unpacked: Callable[[str], Path], name: s
     assert_same_rows(without_file_names(table.incremental().to_arrow()), changes)
     if result.completed is not None:
         assert_same_rows(rows(table, query="read_optimized"), before)
-        last = result.requested if table.table_version == 6 else result.completed
+        last = result.requested if table.table_version <= 6 else result.completed
         assert table.incremental(start=last).to_arrow().num_rows == 0
-    assert table.metadata.validate().differences == ()
+    differences = table.metadata.validate().differences
+    if name == "cow_cdc_v5_h0131":  # 0.13.1 lists change logs by paths with the partition, where no file is
+        differences = tuple(of for of in differences if not of.name.endswith(".cdc"))
+    assert differences == ()
 
 
 @pytest.mark.parametrize("name", SCHEDULED)

@@ -55,7 +55,10 @@ def test_archived_and_active_writes_are_those_that_were_made(golden: GoldenTable
         assert metadata.partition_to_write_stats
         assert metadata.extra_metadata["schema"]
         assert instant.completed is not None
-        assert instant.completed > instant.requested
+        # 0.13.1 does not archive when an instant completed
+        assert instant.completed > instant.requested or (
+            table.manifest["table_version"] < 6 and instant.completed == instant.requested
+        )
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -69,7 +69,7 @@ class Pin:
 
 
 PINS = (
-    Pin("cow_part_v5_*", "versions 6, 8 and 9 are supported", VERSION_5),
+    Pin("cow_*_v5_*", "versions 6, 8 and 9 are supported", VERSION_5),
     Pin(
         "cow_customgen_v9_*",
         "the kinds of a custom key generator's columns are taken for parts of their names",

@@ -16,7 +16,7 @@ import pytest
 from pyhudi.format.log import headers
 from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock, encode_block
 from pyhudi.format.log.data import ROW_TYPES, data_schema, read_batches, read_row_count
-from pyhudi.format.log.delete import encode_delete_content, read_deletes
+from pyhudi.format.log.delete import decode_delete_content, encode_delete_content, read_deletes
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.log.writer import encode_avro_block, encode_hfile_rows_block, encode_parquet_block
@@ -25,6 +25,7 @@ from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.snapshot import read_snapshot
+from pyhudi.versions import LogContent
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
 from tests.support.hudi_rs import read_hudi_rs
 
@@ -72,7 +73,12 @@ def check_block(block: LogBlock, stored: bytes) -> None:
             assert headers.rolled_back_instant(block).isdigit()
         case BlockType.DELETE:
             deletes = read_deletes(block)
-            assert encode_delete_content(deletes) == block.read_content()
+            content = bytes(block.read_content())
+            form = LogContent(int.from_bytes(content[:4]))
+            again = encode_delete_content(deletes, form)
+            # 0.13.1 stores the text of a partition with each delete; ours refer to the first one
+            assert again == content or form is LogContent.JAVA
+            assert decode_delete_content(again, path=block.path).equals(deletes)
             headers.record_positions(block, deletes.num_rows)
         case _:
             check_rows(block, stored)
@@ -83,7 +89,8 @@ def check_rows(block: LogBlock, stored: bytes) -> None:
     assert rows.num_rows == read_row_count(block)
     headers.record_positions(block, rows.num_rows)
     if block.type is BlockType.AVRO_DATA:
-        assert encode_avro_block(rows.to_batches(), block.header) == stored
+        form = LogContent(int.from_bytes(bytes(block.read_content())[:4]))
+        assert encode_avro_block(rows.to_batches(), block.header, form=form) == stored
         assert rows_of(block, batch_size_bytes=100).equals(rows)
     if block.type is BlockType.HFILE_DATA and not block.path.startswith(".hoodie/"):  # of rows, not of metadata
         assert encode_hfile_rows_block(rows.to_batches(), block.header, key_column=KEY) == stored

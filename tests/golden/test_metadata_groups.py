@@ -23,7 +23,7 @@ def test_keys_that_apache_hudi_wrote_lie_in_the_groups_that_we_would_choose(gold
     seen = 0
     for partition in set(config.metadata_partitions) - {"files"}:
         groups = list_groups(table, partition)
-        assert groups == group_ids(partition, len(groups))
+        assert groups == group_ids(table.config.version, partition, len(groups))
         for piece in table.slices(partition):
             cells = read_current_cells(table, piece, timeline, stats_type=get_kind(partition).stats_type)
             assert cells.schema == CELLS

@@ -27,7 +27,9 @@ REFUSED = {
     "mor_no_meta_v9_h120": "hoodie.populate.meta.fields='false'",
 }  # fmt: skip
 NAMES = [
-    n for n in golden_names() if "mor_" in n and any(f"_v{version}_" in n for version in (6, 8, 9)) and n not in REFUSED
+    n
+    for n in golden_names()
+    if "mor_" in n and any(f"_v{version}_" in n for version in (5, 6, 8, 9)) and n not in REFUSED
 ]
 BUCKETED = [name for name in NAMES if any(kind in name for kind in ("bucket", "nbcc", "consistent"))]
 FORMATS = dict(zip(NAMES, cycle(["parquet", "avro", "hfile"]), strict=False))

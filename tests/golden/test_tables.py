@@ -10,7 +10,7 @@ from datetime import UTC
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable, Unsupported
+from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.names import BaseFileName
 from pyhudi.metadata.store.files_partition import open_listing
@@ -29,7 +29,7 @@ from tests.support.golden_tables import (
     listing_by_storage,
 )
 
-NAMES = tuple(n for n in golden_names() if "_v5_" not in n)
+NAMES = golden_names()
 ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
 
 
@@ -100,12 +100,6 @@ def committed_files(snapshot: Snapshot, partition: str) -> dict[str, int]:
         for name, file in names
         if name is not None and snapshot.timeline.is_committed(name.requested)
     }
-
-
-@pytest.mark.parametrize("name", [n for n in golden_names() if "_v5_" in n])
-def test_a_table_of_version_5_is_refused_by_name(golden: GoldenTables, name: str) -> None:
-    with pytest.raises(Unsupported, match=r"hoodie\.table\.version=5: expected one of 6, 8, 9"):
-        HudiTable.open(golden.get(name).path)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("mor_")])

@@ -1,6 +1,6 @@
 """A table of one version could become one of another that reads otherwise, or has other properties than Apache Hudi's.
 
-Golden tables of versions 6, 8 and 9 go both ways, and are read like before at each stop.
+Golden tables of versions 5, 6, 8 and 9 go both ways, and are read like before at each stop.
 """
 
 from pathlib import Path
@@ -14,13 +14,17 @@ from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, with_long
 
 NAMES = (
+    "cow_clean_archive_v5_h0131", "mor_compact_scheduled_v5_h0131", "mor_indexes_v5_h0131", "cow_cdc_v5_h0131",
     "cow_clean_archive_v6_h0150", "cow_clean_archive_v8_h102", "cow_clean_archive_v9_h120", "cow_cluster_v6_h0150",
     "cow_delete_partition_v9_h120", "cow_evo_columns_v6_h0150", "cow_restore_v8_h102", "mor_avro_v8_h102",
     "mor_cluster_partial_v9_h120", "mor_compact_scheduled_v6_h0150", "mor_compact_scheduled_v8_h102",
     "mor_evo_columns_v9_h120", "mor_event_time_v6_h0150", "mor_event_time_v9_h120", "mor_log_compact_v9_h120",
     "mor_mdt_all_v6_h0150", "mor_mdt_all_v9_h120", "mor_replace_v6_h0150", "mor_rollback_v9_h120",
 )  # fmt: skip
-QUICK = {"cow_clean_archive_v6_h0150", "mor_compact_scheduled_v8_h102", "mor_event_time_v9_h120"}
+QUICK = {
+    "mor_compact_scheduled_v5_h0131", "cow_clean_archive_v6_h0150", "mor_compact_scheduled_v8_h102",
+    "mor_event_time_v9_h120",
+}  # fmt: skip
 
 
 def changed(table: HudiTable, to: int) -> None:
@@ -110,8 +114,10 @@ def test_a_dry_run_says_each_step_and_does_none(tmp_path: Path) -> None:
 
 def test_what_goes_the_wrong_way_or_cannot_be_said_is_refused(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering=("a", "b"), table_version=9)
-    with pytest.raises(Invalid, match="expected one of the numbers 6, 8, 9"):
-        table.upgrade(7)
+    with pytest.raises(Invalid, match="expected one of the numbers 5, 6, 8, 9"):
+        table.upgrade(4)
+    with pytest.raises(Unsupported, match="no release of Apache Hudi has version 7"):
+        table.downgrade(7)
     with pytest.raises(Invalid, match="version True: expected one of the numbers"):
         table.upgrade(True)
     with pytest.raises(Invalid, match="expected the version to go to"):

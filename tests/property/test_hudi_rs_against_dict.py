@@ -21,7 +21,9 @@ from tests.support.model import Key, Stored, dump, read_rows
 
 
 def is_merged_alike(variant: dict[str, object]) -> bool:
-    """Whether hudi-rs orders the rows of a log as we do: see second_reader for version 6."""
+    """Whether hudi-rs knows the version, and orders the rows of a log as we do: see second_reader for version 6."""
+    if variant["version"] in (5, 7):
+        return False
     return not (variant["version"] == 6 and variant["logs"] and variant["order"] == "commit time, ordered")
 
 

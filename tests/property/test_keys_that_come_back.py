@@ -12,6 +12,7 @@ import pytest
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
+from tests.support.versions import EVERY_VERSION
 
 INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
 DROP = {"hoodie.datasource.insert.dup.policy": "drop"}
@@ -30,7 +31,7 @@ def row(key: str, ts: int) -> Row:
     return Row(key, "oslo" if key < "e" else "rome", ts, ts)
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 @pytest.mark.parametrize("index", INDEXES)
 def test_a_key_that_comes_back_is_one_row(index: str, version: int) -> None:
     table = new_table(index, version, seed=1).open()

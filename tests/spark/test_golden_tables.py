@@ -26,7 +26,7 @@ NAMES = tuple(
     name
     for name in golden_names()
     for kind, _, rest in [name.partition("_")]
-    if "_v5_" not in name and rest[: rest.rindex("_v")] in {"cow": FAMILIES, "mor": LOGGED}.get(kind, ())
+    if rest[: rest.rindex("_v")] in {"cow": FAMILIES, "mor": LOGGED}.get(kind, ())
 )
 EVOLVED = ("cow_evo_columns_v9_h120", "mor_evo_nested_v9_h120")
 ANSWERS = tuple(answer for name in (*NAMES, *EVOLVED) for answer in golden_answers(name))

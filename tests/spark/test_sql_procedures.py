@@ -130,6 +130,25 @@ def test_files_and_the_table_are_shown_and_copied(filled: Sql) -> None:
     filled.spark.catalog.dropTempView("copied")
 
 
+def test_partitions_get_other_numbers_of_buckets(sql: Sql) -> None:
+    sql(f"{CREATE} (primaryKey = 'id', 'hoodie.index.type' = 'BUCKET', 'hoodie.bucket.index.num.buckets' = '2', "
+        "'hoodie.bucket.index.partition.expressions' = 'dt=x,4')")  # fmt: skip
+    sql(FIRST)
+    call = "CALL partition_bucket_index_manager(table => 't', "
+
+    (told,) = asked(sql, f"{call}show_config => true)")
+    assert "expressions=dt=x,4, defaultBucketNumber=2" in told["details"]
+    (told,) = asked(sql, f"{call}overwrite => 'dt=x,1')")
+    assert told == {"result": "SUCCESS", "operation": "DRY_RUN_OVERWRITE", "details": "\ndt=x => 1\n"}
+    asked(sql, f"{call}overwrite => 'dt=x,1', dry_run => false)")
+    asked(sql, f"{call}add => 'dt=z,3', dry_run => false)")
+    assert sql.rows("t") == [A, B, C]
+    (told,) = asked(sql, f"{call}show_config => true)")
+    assert "expressions=dt=z,3;dt=x,1, defaultBucketNumber=2" in told["details"]
+    with pytest.raises(Invalid, match="expected one of overwrite, add, rollback and show_config"):
+        sql(f"{call}overwrite => 'dt=x,1', add => 'dt=y,1')")
+
+
 def test_help_lists_all_procedures(filled: Sql) -> None:
     (text,) = filled("CALL help")[0]
     assert all(name in text for name in ("show_commits", "run_compaction", "create_savepoint", "copy_to_table"))

@@ -40,6 +40,7 @@ DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 LATEST_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 
 EVENT_TIME: dict[int, dict[str, str]] = {
+    5: {"hoodie.table.precombine.field": "ts", "hoodie.compaction.payload.class": DEFAULT_PAYLOAD},
     6: {"hoodie.table.precombine.field": "ts", "hoodie.compaction.payload.class": DEFAULT_PAYLOAD},
     8: {"hoodie.table.precombine.field": "ts", "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
     9: {"hoodie.table.ordering.fields": "ts", "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
@@ -47,6 +48,7 @@ EVENT_TIME: dict[int, dict[str, str]] = {
 """By table version, what says that the greater `ts` wins."""
 
 COMMIT_TIME: dict[int, dict[str, str]] = {
+    5: {"hoodie.compaction.payload.class": LATEST_PAYLOAD},
     6: {"hoodie.compaction.payload.class": LATEST_PAYLOAD},
     8: {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},
     9: {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},

@@ -281,13 +281,14 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
 def empty_logs(snapshot: Snapshot) -> Iterator[str]:
     """Logs without a record of writers that died before they could put the marker: before version 8."""
     if not snapshot.config.layout.has_completion_times:
-        listing = StorageListing(snapshot.storage)
+        listing, form = StorageListing(snapshot.storage), snapshot.config.version.log_content
+        size_bytes = len(empty_log("0" * 17, form))
         for partition in listing.partitions():
             for path in (join(partition, file.name) for file in listing.files(partition)):
                 content = snapshot.storage.get(path)
-                if LogFileName.parse(path.rpartition("/")[2]) is not None and len(content) == len(empty_log("0" * 17)):
+                if LogFileName.parse(path.rpartition("/")[2]) is not None and len(content) == size_bytes:
                     (block,) = read_blocks(content, path=path)
-                    if block.type is BlockType.DELETE and content == empty_log(instant_time(block)):
+                    if block.type is BlockType.DELETE and content == empty_log(instant_time(block), form):
                         yield path
 
 

@@ -21,6 +21,7 @@ from pyhudi.versions import (
     TimelineKind,
     is_born_with,
     table_version,
+    timeline_kind,
 )
 from tests.support.golden_tables import FOLDER, golden_names
 
@@ -31,7 +32,9 @@ def differences(one: object, other: object) -> set[str]:
 
 def test_rows_stand_under_their_own_numbers() -> None:
     assert [(number, row.number, str(row)) for number, row in VERSIONS.items()] == [
+        (5, 5, "5"),
         (6, 6, "6"),
+        (7, 7, "7"),
         (8, 8, "8"),
         (9, 9, "9"),
     ]
@@ -46,14 +49,38 @@ def test_what_versions_8_and_9_differ_in() -> None:
     }  # fmt: skip
 
 
+def test_what_versions_5_and_6_differ_in() -> None:
+    """Spec: format/versions.md section 2, the columns v5 and v6; format/metadata-table.md section 3."""
+    assert differences(VERSIONS[5], VERSIONS[6]) == {
+        "number", "log_content", "names_only_key_field", "copies_compaction_plans", "has_low_change_modes",
+        "metadata_schema", "metadata_instants", "has_group_suffix", "has_metadata_log_compaction", "indexes",
+    }  # fmt: skip
+
+
 def test_what_versions_6_and_8_have_alike() -> None:
     """Spec: format/versions.md section 2, the columns v6 and v8."""
     alike = {of.name for of in fields(TableVersion)} - differences(VERSIONS[6], VERSIONS[8])
     assert alike == {
-        "is_writable", "names_only_key_field", "ordering_property", "has_many_orderings", "has_partial_update_modes",
-        "expression_prefix", "index_version",
+        "is_writable", "is_experimental", "names_only_key_field", "log_content", "copies_compaction_plans",
+        "has_low_change_modes", "has_group_suffix", "has_metadata_log_compaction", "ordering_property",
+        "has_many_orderings", "has_partial_update_modes", "expression_prefix", "index_version",
     }  # fmt: skip
-    assert differences(LAYOUT_1, LAYOUT_2) == {of.name for of in fields(TimelineKind)}
+    assert differences(LAYOUT_1, LAYOUT_2) == {of.name for of in fields(TimelineKind)} - {"history_end"}
+
+
+def test_what_version_7_has_of_8_and_of_6() -> None:
+    """The text for version 7; docs/versions.md says which choices it leaves."""
+    assert differences(VERSIONS[7], VERSIONS[8]) == {
+        "number", "is_experimental", "timeline", "has_initial_version", "has_base_format_flag", "has_log_positions",
+        "has_partial_blocks", "key_generator", "merging", "strategy_property", "metadata_schema", "indexes",
+        "has_index_definitions", "has_partitioned_record_index", "expression_prefix", "index_removal",
+        "bootstrap_index",
+    }  # fmt: skip
+    assert differences(VERSIONS[7].timeline, LAYOUT_2) == {
+        "number", "has_own_folder", "clustering", "history_commits", "history_end", "new_folders",
+    }  # fmt: skip
+    assert timeline_kind({"hoodie.table.version": "7", "hoodie.timeline.layout.version": "2"}) == VERSIONS[7].timeline
+    assert timeline_kind({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "3"}) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=str)
@@ -77,9 +104,9 @@ def test_a_version_is_found_by_its_number(number: int) -> None:
     assert table_version({"hoodie.table.version": str(number)}, path="t") is VERSIONS[number]
 
 
-@pytest.mark.parametrize("text", ["0", "5", "7", "10"])
+@pytest.mark.parametrize("text", ["0", "4", "10"])
 def test_an_unknown_version_is_refused_by_name(text: str) -> None:
-    with pytest.raises(Unsupported, match=rf"^t: hoodie\.table\.version={text}: expected one of 6, 8, 9; upgrade"):
+    with pytest.raises(Unsupported, match=rf"^t: hoodie\.table\.version={text}: expected one of 5, 6, 7, 8, 9; "):
         table_version({"hoodie.table.version": text}, path="t")
 
 
@@ -100,11 +127,11 @@ def test_a_table_that_was_upgraded_was_not_born_with_its_layout(text: str) -> No
     assert not is_born_with({"hoodie.table.initial.version": text} if text else {}, LAYOUT_2)
 
 
-OWN_RELEASES = {6: "h0150", 8: "h102", 9: "h120"}
+OWN_RELEASES = {5: "h0131", 6: "h0150", 8: "h102", 9: "h120"}
 """The release of Apache Hudi of which a version is the default; others store some facts in their own way."""
 
 
-@pytest.mark.parametrize("name", [name for name in golden_names() if "_v5_" not in name])
+@pytest.mark.parametrize("name", golden_names())
 def test_rows_say_what_tables_of_apache_hudi_store(name: str) -> None:
     with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
         properties = parse_properties(archive.read(f"{name}/.hoodie/hoodie.properties"))

@@ -2,6 +2,7 @@
 
 from pyhudi.api.changes import Changes
 from pyhudi.api.metadata import TableMetadata
+from pyhudi.api.rescaling import RescaleResult
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.format.timeline.instant import Instant
@@ -25,6 +26,7 @@ __all__ = [
     "CleanResult",
     "CompactionResult",
     "ExpiryResult",
+    "RescaleResult",
     "Explanation",
     "HudiTable",
     "Instant",

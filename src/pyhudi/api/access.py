@@ -1,5 +1,6 @@
 """Putting the layers together: how a table is reached, and who takes part in its commits."""
 
+import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -31,6 +32,20 @@ from pyhudi.txn.locks.hold import Hold
 from pyhudi.txn.locks.providers.registry import provided_guard
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.settings import WriteSettings
+
+log = logging.getLogger("pyhudi")
+_told: set[str] = set()
+"""The experimental tables that this process has warned of."""
+
+
+def note_experimental(config: TableConfig, uri: str) -> None:
+    """Log, once for each table, that its version is one that no release of Apache Hudi has."""
+    if config.version.is_experimental and uri not in _told:
+        _told.add(uri)
+        log.warning(
+            "%s: table version %s is experimental: it follows a text, and no release of Apache Hudi reads such tables",
+            uri, config.version,
+        )  # fmt: skip
 
 
 def table_access(

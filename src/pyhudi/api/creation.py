@@ -1,7 +1,7 @@
 """Making a table: the arguments checked and turned into its facts, then written."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pyhudi.api import frames
 from pyhudi.api.commit_callback import refuse_stored_callback
@@ -9,6 +9,8 @@ from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.table.facts.bucket_facts import new_bucket_counts
+from pyhudi.table.facts.config import TableType
 from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
 from pyhudi.table.facts.key_properties import bare_name
 from pyhudi.txn.action.session import TableAccess
@@ -65,4 +67,5 @@ def make_table(
     )
     stored = new_table_properties(new)
     refuse_unwritable_keys(stored, columns)
-    write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms())
+    counts = new_bucket_counts(given, record_key=keys, table_type=cast(TableType, table_type))
+    write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms(), counts=counts)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,12 +14,12 @@ from pyhudi.engine.local.input_columns import plain_rows
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.keys.hashing_metadata import COUNTS_BY_PARTITION
 from pyhudi.format.keys.record_keys import KeySpec, partition_paths, record_keys
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bloom import metadata_survivors
 from pyhudi.index.bloom_metadata import key_statistics
 from pyhudi.index.bucket import BucketRule, FixedBuckets
+from pyhudi.index.bucket_counts import count_by_partition, find_counts
 from pyhudi.index.consistent_buckets import RingBuckets, find_ring
 from pyhudi.index.key_rows import WantedFile, read_key_rows
 from pyhudi.metadata.kinds.record_index import find_record_index, locate_records
@@ -224,10 +224,18 @@ def _by_buckets(
     """Every slice of the partitions, but those of buckets to which no key belongs."""
     properties = {canonical_name(name): text for name, text in snapshot.config.properties.items()}
     facts = facts_of_table(snapshot.config, {**properties, **options})
+    is_simple = facts is not None and facts.engine == "SIMPLE"
+    rules = find_counts(snapshot.storage, snapshot.timeline) if is_simple else None
+    counts = {} if rules is None else count_by_partition(rules, partitions)
     wanted: list[WantedFile] = []
     for partition in partitions:
         keys, slices = sought.of(partition), snapshot.slices(partition)
-        rule = None if facts is None else _rule(snapshot, facts, partition, slices, keys)
+        own = (
+            facts
+            if facts is None or rules is None
+            else replace(facts, bucket_count=counts[partition], is_stored=facts.has_stored_fields)
+        )
+        rule = None if own is None else _rule(snapshot, own, partition, slices, keys)
         if rule is None:
             wanted += [one for file_slice in slices for one in _wanted(file_slice, keys)]
             continue
@@ -251,8 +259,6 @@ def _rule(
         )
         return None if ring is None else RingBuckets(ring, facts.hash_fields)
     if not facts.is_stored or facts.bucket_count is None:
-        return None
-    if any(True for _ in snapshot.storage.list(COUNTS_BY_PARTITION, recursive=True)):
         return None
     return FixedBuckets(facts.bucket_count, facts.hash_fields)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Self
 
+from pyhudi.api.auto_upgrade import upgrade_when_asked
 from pyhudi.api.handle import TableHandle
 from pyhudi.errors import Unsupported
 from pyhudi.metrics.events import WriteDone, WriteFailed
@@ -71,6 +72,7 @@ def told_write(
     @wraps(write)
     def run(*arguments: P.args, **named: P.kwargs) -> WriteResult:
         MetricsSettings.from_options(handle.callers_options(options)).start()
+        upgrade_when_asked(handle, options)
         if not is_listening():
             return write(handle, *arguments, **named)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from pyhudi.api import queries, writes
-from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.access import list_storage, note_experimental, table_access
 from pyhudi.api.bootstrap import BootstrapCalls
 from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.queries import TimeLike, Where
+from pyhudi.api.rescaling import RescaleCalls
 from pyhudi.api.rows.calls import RowCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.service_calls import savepoints
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     pass
 
 
-class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
+class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls, RescaleCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -59,6 +60,7 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
         self._facts = access.config()
+        note_experimental(self._facts, access.location.uri)
         self._access = access
         self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 

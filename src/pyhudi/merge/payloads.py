@@ -161,6 +161,8 @@ def _by_payload_from_8(
             return replace(_log_by_ordering(ordering, marks), fill=Fill.DEFAULTS)
         case "AWSDmsAvroPayload":
             return _log_by_ordering(ordering, (*marks, DeleteMark("Op", "D", ignores_case=True)))
+        case "HoodieAvroPayload":  # of Java's own client; seen: the later row wins, whatever it holds (0.13.1, 0.15.0)
+            return commit_time(marks=())
         case "PostgresDebeziumAvroPayload" if ordering == ("_event_lsn",):
             rules = event_time(ordering=ordering, marks=(*marks, _DEBEZIUM_DELETE))
             return replace(rules, fill=Fill.UNAVAILABLE, unavailable=_TOASTED)

@@ -53,10 +53,6 @@ _CLUSTERING = {
 }  # fmt: skip
 
 _BUCKETS = {
-    **harmless(
-        "it only says how hoodie.bucket.index.partition.expressions is read, which is refused",
-        "hoodie.bucket.index.partition.rule.type",
-    ),
     **harmless("rows are the same; queries by key always prune by bucket", "hoodie.bucket.index.query.pruning"),
     **harmless("each bucket's rows go to one task by themselves", "hoodie.bucket.index.remote.partitioner.enable"),
     **harmless("rows go where the index says", "hoodie.storage.layout.type"),

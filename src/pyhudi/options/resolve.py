@@ -92,7 +92,8 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
         if fact is Fact.VERSION:
             raise Unsupported(
                 f"option '{name}'='{text}': table '{facts.name}' has version {stored}, and a write does not "
-                f"change it; leave the option out, or set it to {stored}"
+                f"change it; leave the option out, or set it to {stored}; to go to a later version, upgrade the table, "
+                "or write with hoodie.write.auto.upgrade=true"
             )
         raise Invalid(
             f"option '{name}'='{text}': table '{facts.name}' has '{show_fact(stored)}' as its "

@@ -56,8 +56,8 @@ _LOGS: dict[str, Entry] = {
 
 _BUCKETS: dict[str, Entry] = {
     "hoodie.index.bucket.engine": Entry(Kind.SETTING, accepts=("SIMPLE", "CONSISTENT_HASHING")),
-    "hoodie.bucket.index.partition.expressions": Entry(
-        Kind.PROMISE, accepts=("",), note="every partition has as many buckets; " + COMES_LATER
+    "hoodie.bucket.index.partition.rule.type": Entry(
+        Kind.PROMISE, accepts=("", "regex", "REGEX"), note="Apache Hudi knows no other rules"
     ),
     "hoodie.storage.layout.partitioner.class": Entry(
         Kind.PROMISE, accepts=("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"

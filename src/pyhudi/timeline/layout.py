@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from pyhudi.errors import Unsupported
-from pyhudi.format.timeline.action_files import encode_commit_avro, encode_commit_json
+from pyhudi.format.timeline.action_files import decode_commit, encode_commit_avro, encode_commit_json
 from pyhudi.format.timeline.instant import COMPLETED_ACTION, Instant, State
+from pyhudi.format.timeline.lsm import HistoryFileName
 from pyhudi.format.timeline.records import CommitMetadata
-from pyhudi.versions import LAYOUT_1, LAYOUT_VERSION, LAYOUTS, CommitForm, TimelineKind, is_born_with
+from pyhudi.versions import LAYOUT_VERSION, LAYOUTS, CommitForm, TimelineKind, is_born_with, timeline_kind
 
 _ACTIONS = frozenset(
     {
@@ -88,12 +89,27 @@ class TimelineLayout:
 
     def encode_commit(self, metadata: CommitMetadata) -> bytes:
         """The content of a commit's file, inflight or completed. Spec: format/timeline.md section 4."""
-        match self.kind.commits:
-            case CommitForm.AVRO:
-                return encode_commit_avro(metadata)
-            case CommitForm.JSON:
-                return encode_commit_json(metadata)
-        assert_never(self.kind.commits)
+        return _encode(metadata, self.kind.commits)
+
+    def archived_commit(self, content: bytes, *, path: str) -> bytes:
+        """The content of a commit in the history, made of that of its completed file."""
+        if not content or self.kind.history_commits is self.kind.commits:
+            return content
+        return _encode(decode_commit(content, path=path), self.kind.history_commits)
+
+    def history_name(self, first: Instant, last: Instant, completed: str) -> HistoryFileName:
+        """The name of a file of the history. `first`, `last`: by requested time. `completed`: the latest completion."""
+        end = completed if self.kind.history_end == "completed" else last.requested
+        return HistoryFileName(first.requested, end, 0)
+
+
+def _encode(metadata: CommitMetadata, form: CommitForm) -> bytes:
+    match form:
+        case CommitForm.AVRO:
+            return encode_commit_avro(metadata)
+        case CommitForm.JSON:
+            return encode_commit_json(metadata)
+    assert_never(form)
 
 
 def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
@@ -101,13 +117,12 @@ def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
 
     Raises: Unsupported for a layout that this release does not know.
     """
-    text = properties.get(LAYOUT_VERSION, str(LAYOUT_1.number))
-    kind = LAYOUTS.get(text)
+    kind = timeline_kind(properties)
 
     if kind is None:
         raise Unsupported(
-            f"{LAYOUT_VERSION}={text}: expected {' or '.join(LAYOUTS)}; the table was written by a "
-            "release that this one does not know"
+            f"{LAYOUT_VERSION}={properties.get(LAYOUT_VERSION)}: expected {' or '.join(LAYOUTS)}; the table was "
+            "written by a release that this one does not know"
         )
 
     if not kind.has_own_folder:

@@ -1,10 +1,11 @@
 """How logs are written: options as typed settings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Self, TypeAlias, get_args
 
 from pyhudi.options.values import OptionValues, count, flag
+from pyhudi.versions import LogContent, TableVersion
 from pyhudi.write.handles.compression import Compression, chosen_compression
 
 BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
@@ -28,6 +29,7 @@ class LogSettings:
     `writes_positions`: blocks say where in the base file their rows stand, if the index has found that out.
     `small_block_compression`: of Parquet blocks of less than `SMALL_BLOCK_BYTES`, if Parquet is asked for. There zstd
     takes three times as long for as many bytes.
+    `content`: the form of the blocks' content, which the table's version says.
     `small_groups_max`: how many of a partition's small file groups without logs take new rows, the smallest first.
     """
 
@@ -37,6 +39,7 @@ class LogSettings:
     writes_positions: bool = flag("hoodie.write.record.positions", True)
     small_block_compression: Compression = "snappy"
     small_groups_max: int = count("hoodie.merge.small.file.group.candidates.limit", 1, least=0)
+    content: LogContent = LogContent.AVRO
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -49,3 +52,8 @@ class LogSettings:
             block_format=o.choice(_BLOCK_FORMAT, formats[0], formats) if named else d.block_format,
             small_block_compression=chosen_compression(o, d.small_block_compression),
         )
+
+    def of_version(self, version: TableVersion) -> Self:
+        """These settings, as far as tables of a version allow them."""
+        positions = self.writes_positions and version.has_log_positions
+        return replace(self, writes_positions=positions, content=version.log_content)

@@ -12,7 +12,7 @@ from pyhudi.format.schema.conversion import (
     with_meta_fields,
 )
 from pyhudi.format.schema.differences import describe_changes
-from pyhudi.format.timeline.records import CommitMetadata
+from pyhudi.format.timeline.records import REPLACES, CommitMetadata
 from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
@@ -24,7 +24,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.early import refuse_groups_of_others
 from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdict
-from pyhudi.txn.conflicts.writes import WriteRules, compacted_since, judge_write, refuse_revived
+from pyhudi.txn.conflicts.writes import WriteRules, compacted_since, judge_write, refuse_other_counts, refuse_revived
 from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.versions import LogNaming
 from pyhudi.write.commit_content import inflight_content, write_stats
@@ -35,7 +35,7 @@ from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.inserts import combines_rows
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
 from pyhudi.write.input.tagging import looks_keys_up
-from pyhudi.write.place.buckets import refuse_replacing_rings
+from pyhudi.write.place.buckets import put_counts, refuse_replacing_rings, rules_in_force
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
@@ -128,7 +128,10 @@ def run_row_change(
         with rolled_back_on_failure(write):
             with phase("place"):
                 prepared = make(session.snapshot)
-            if not any(prepared.counted.counts.values()):  # no row matched, whatever the settings say of empty commits
+            is_rescaling = prepared.buckets is not None and prepared.buckets.rescaling is not None
+            if not is_rescaling and not any(
+                prepared.counted.counts.values()
+            ):  # no row matched, whatever the settings say of empty commits
                 write.withdraw()
                 return nothing_to_do(operation)
             return _write_rows(write, prepared, settings, extra_metadata, then)
@@ -145,7 +148,10 @@ def _write_rows(
     session, operation = write.session, prepared.operation
     with phase("place"):
         placed = place_rows(session, prepared, settings, write.run.planned)
-    if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+    rescaling = prepared.buckets.rescaling if prepared.buckets is not None else None
+    if rescaling is not None:
+        put_counts(session.access.storage, rescaling.counts, write.run.requested)
+    elif not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
         write.withdraw()
         return nothing_to_do(operation)
 
@@ -215,6 +221,11 @@ def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettin
 
     def judge(mine: Mine, now: TableState) -> Verdict:
         verdict = judge_write(mine, now, rules)
+        if prepared.buckets is not None and any(one.operation in REPLACES for one in now.changes):
+            before, after = (
+                rules_in_force(of, prepared.buckets) for of in (session.snapshot, session.access.snapshot())
+            )
+            verdict = verdict if before == after else refuse_other_counts(mine, now)
         if isinstance(verdict, Refused) and verdict.by_keys:
             others = [other for other in now.changes if other.requested in verdict.by_keys]
             apart = find_apart(storage, mine.change, others, logs, is_global=rules.is_global)
@@ -358,7 +369,7 @@ def _target(
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs if config.version.has_log_positions else replace(settings.logs, writes_positions=False),
+        logs=settings.logs.of_version(config.version),
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),

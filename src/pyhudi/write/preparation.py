@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.format.log.kryo_writing import refuse_java_ordering
 from pyhudi.format.schema.arrow_types import refuse_deep_types
 from pyhudi.format.schema.conversion import (
     RECORD_KEY,
@@ -19,6 +20,7 @@ from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import LogContent
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
 from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
@@ -171,6 +173,9 @@ def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema,
     """The key, partition and ordering columns must be among the columns written."""
     ordering = () if operation is Operation.DELETE else config.ordering
     refuse_unordered_types(schema, config.ordering)
+    if config.is_merge_on_read and config.version.log_content is LogContent.JAVA:
+        types = [schema.field(name).type for name in config.ordering if name in schema.names]
+        refuse_java_ordering(types, what=f"table '{config.name}'")
     for what, names in (
         ("record key", keys.record_key),
         ("partition", keys.partition_by),

@@ -16,7 +16,7 @@ from tests.support.made_tables import COMMIT_TIME, EVENT_TIME, MadeTable, done, 
 ROLLBACK = (Path(__file__).parents[1] / "bytes" / "rollback_h0150.log").read_bytes()
 BY, TARGET = "20261121113249251", "20261121113244672"
 """Who rolled back whom in `ROLLBACK`, which Apache Hudi 0.15.0 wrote."""
-VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
+VERSIONS = pytest.mark.parametrize("version", [5, 6, 8, 9])
 
 
 def base_name(table: MadeTable, base: str = t(1)) -> str | None:

@@ -14,7 +14,7 @@ from tests.support.made_tables import COLUMNS, COMMIT_TIME, EVENT_TIME, MadeTabl
 from tests.unit.format.log.test_deletes import kryo_content
 
 BYTES = Path(__file__).parents[1] / "bytes"
-VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
+VERSIONS = pytest.mark.parametrize("version", [5, 6, 8, 9])
 
 
 def logged(table: MadeTable, *blocks: bytes, first: int = 2) -> MadeTable:

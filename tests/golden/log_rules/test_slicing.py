@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.made_tables import COMMIT_TIME, MadeTable, done, row, t
 
-VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
+VERSIONS = pytest.mark.parametrize("version", [5, 6, 8, 9])
 BY_COMPLETION = pytest.mark.parametrize("version", [8, 9])
 
 

@@ -14,6 +14,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.storage.memory import MemoryStorage
 from tests.concurrency.test_second_writer import watched
 from tests.support.model import Handles, StepClock, seeded_uuids, without_metadata_table
+from tests.support.versions import EVERY_VERSION
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 ROWS = pa.table({
@@ -48,7 +49,7 @@ def history(handles: Handles) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 def test_one_commit_carries_all_changes_and_old_rows_follow(version: int, kind: str) -> None:
     handles = filled(version, kind)
     table = handles.open()

@@ -23,11 +23,12 @@ from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.write.handles import clustering as handle
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
+from tests.support.versions import EVERY_VERSION
 
 PLAN = "hoodie.clustering.plan.strategy"
 BY_VALUE = {f"{PLAN}.sort.columns": "v"}
 NO_FILLING = {"hoodie.parquet.small.file.limit": "0"}
-VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
+VERSIONS = pytest.mark.parametrize("version", EVERY_VERSION)
 
 
 def a_table(

@@ -15,6 +15,7 @@ from pyhudi.services import ServiceReport
 from pyhudi.storage.local import LocalStorage
 from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.support.model import Row, arrow, problems_on
+from tests.support.versions import EVERY_VERSION
 
 KEEPS_FEW: dict[str, object] = {
     "hoodie.clean.commits.retained": 1, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3,
@@ -50,7 +51,7 @@ def values(table: HudiTable) -> dict[str, int]:
     return {row["id"]: row["v"] for row in rows}
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 def test_one_round_does_what_is_due(tmp_path: Path, version: int) -> None:
     table = a_table(tmp_path / "t", version=version)
     before = values(table)

@@ -9,6 +9,7 @@ from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid
 from pyhudi.storage.memory import MemoryStorage
+from tests.support.versions import EVERY_VERSION
 
 
 def table_of(rows: pa.Table, partition_by: list[str], version: int = 8) -> HudiTable:
@@ -21,7 +22,7 @@ def table_of(rows: pa.Table, partition_by: list[str], version: int = 8) -> HudiT
     return table
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 @pytest.mark.parametrize("partition_by", [[], ["p"], ["p", "q"]])
 def test_values_and_texts_of_a_text_column_find_their_rows(partition_by: list[str], version: int) -> None:
     """With several partition columns a record key is `id:a` in version 9."""
@@ -33,7 +34,7 @@ def test_values_and_texts_of_a_text_column_find_their_rows(partition_by: list[st
     assert table.lookup(["e"]).num_rows == 0
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 @pytest.mark.parametrize("partition_by", [[], ["p", "q"]])
 def test_values_and_texts_of_numbers_find_their_rows(partition_by: list[str], version: int) -> None:
     table = table_of(pa.table({"id": [1, 2], "p": ["x"] * 2, "q": ["y"] * 2}), partition_by, version)

@@ -19,10 +19,12 @@ from pyhudi.format.avro.decode import row_decoder
 from pyhudi.format.avro.encode import row_encoder
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.kryo import decode_kryo_deletes
+from pyhudi.format.log.kryo_writing import encode_kryo_deletes
 from pyhudi.format.log.ordering import INNER, ORDERING, OrderingKind, kinds_of, wrap_ordering
+from pyhudi.versions import LogContent
 
-CONTENT_VERSION: Final = 3
-_KRYO_VERSIONS: Final = (1, 2)
+CONTENT_VERSION: Final = LogContent.AVRO.value
+_KRYO_VERSIONS: Final = (1, LogContent.JAVA.value)
 
 _HEAD = struct.Struct(">ii")
 _NAMESPACE: Final = "org.apache.hudi.avro.model"
@@ -122,16 +124,21 @@ def make_deletes(record_keys: pa.Array, partition_paths: pa.Array, ordering: Seq
     return _batch(record_keys, partition_paths, pa.array(kinds), values)
 
 
-def encode_delete_content(deletes: pa.RecordBatch) -> bytes:
-    """The content of a delete block, version 3, from columns as in `DELETES`.
+def encode_delete_content(deletes: pa.RecordBatch, form: LogContent = LogContent.AVRO) -> bytes:
+    """The content of a delete block, from columns as in `DELETES`.
 
-    Layout (big endian): i32 3; i32 size of the rest; an Avro array of records of record key, partition path
-    and ordering value: the count and the records, if there are any, then 0.
+    Layout (big endian): i32 form; i32 size of the rest; for the form 3 an Avro array of records of record key,
+    partition path and ordering value: the count and the records, if there are any, then 0; for 2 see `kryo.py`.
 
-    Spec: format/log-format.md section 2.4. Raises: Invalid for an ordering value its wrapper cannot hold.
+    Spec: format/log-format.md section 2.4. Raises: Invalid for an ordering value its wrapper cannot hold; Unsupported
+    for one that the form 2 does not hold here.
     """
     if deletes.schema != DELETES:
         raise Invalid(f"delete records: expected the columns {DELETES}, found {deletes.schema}")
+    if form is LogContent.JAVA:
+        content = encode_kryo_deletes(deletes)
+        return _HEAD.pack(form.value, len(content)) + content
+
     kinds = deletes.column(2).to_numpy(zero_copy_only=False)
     has_ordering = kinds.any() or deletes.column(3).null_count < len(deletes)
     schema_text = _schema_text() if has_ordering else _short_schema_text()

@@ -23,8 +23,8 @@ from pyhudi.format.log.block import ROLLBACK_COMMAND, BlockType, HeaderKey, enco
 from pyhudi.format.log.delete import encode_delete_content
 from pyhudi.format.log.headers import check_positions, data_header
 from pyhudi.format.roaring import Positions
+from pyhudi.versions import LogContent
 
-DATA_VERSION: Final = 3
 ROW_GROUP_ROWS: Final = 131_072
 AVRO_SCHEMA: Final = "parquet.avro.schema"
 WRITER_MODEL: Final = "writer.model.name"
@@ -34,27 +34,29 @@ _HEAD = struct.Struct(">ii")
 Rows = Iterable[pa.RecordBatch]
 
 
-def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str]) -> bytes:
+def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str], *, form: LogContent = LogContent.AVRO) -> bytes:
     """A data block of Avro rows. `header`: as `headers.data_header` makes it, with the schema of the rows.
 
     Raises: Invalid for columns that are not those of the schema, and for record positions that are not one a row.
     Memory: the block, twice.
     """
-    content, count = _avro_content(rows, _schema_text(header))
+    content, count = _avro_content(rows, _schema_text(header), form)
     check_positions(header, count)
     return encode_block(BlockType.AVRO_DATA, header, content)
 
 
-def encode_change_block(rows: Rows, *, instant_time: str, schema_text: str) -> bytes:
+def encode_change_block(
+    rows: Rows, *, instant_time: str, schema_text: str, form: LogContent = LogContent.AVRO
+) -> bytes:
     """A block of change data. `schema_text`: as `changes.change_schema` makes it.
 
     Seen: the header holds the schema first. Raises, memory: as `encode_avro_block`.
     """
     header = {HeaderKey.SCHEMA: schema_text, HeaderKey.INSTANT_TIME: instant_time}
-    return encode_block(BlockType.CDC_DATA, header, _avro_content(rows, schema_text)[0])
+    return encode_block(BlockType.CDC_DATA, header, _avro_content(rows, schema_text, form)[0])
 
 
-def _avro_content(rows: Rows, schema: str) -> tuple[bytes, int]:
+def _avro_content(rows: Rows, schema: str, form: LogContent) -> tuple[bytes, int]:
     """The content of a block of Avro rows, and the number of rows."""
     encoder = row_encoder(schema)
     parts, count = [b""], 0
@@ -62,7 +64,7 @@ def _avro_content(rows: Rows, schema: str) -> tuple[bytes, int]:
         if batch.num_rows:
             parts.append(encoder.encode(batch, is_framed=True).content.tobytes())
             count += batch.num_rows
-    parts[0] = _HEAD.pack(DATA_VERSION, count)
+    parts[0] = _HEAD.pack(form.value, count)
     return b"".join(parts), count
 
 
@@ -135,6 +137,7 @@ def encode_delete_block(
     positions: Positions | None = None,
     positions_base_instant: str | None = None,
     compacted_instants: Iterable[str] = (),
+    form: LogContent = LogContent.AVRO,
 ) -> bytes:
     """A delete block from columns as in `delete.DELETES`. `positions`: as in `data_header`, one a delete."""
     header = data_header(
@@ -145,7 +148,7 @@ def encode_delete_block(
         compacted_instants=compacted_instants,
     )
     check_positions(header, deletes.num_rows)
-    return encode_block(BlockType.DELETE, header, encode_delete_content(deletes))
+    return encode_block(BlockType.DELETE, header, encode_delete_content(deletes, form))
 
 
 def encode_rollback_block(*, instant_time: str, target_instant_time: str) -> bytes:

@@ -9,21 +9,28 @@ import pyarrow as pa
 from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.metadata.keys import KeyHashing, file_groups
 from pyhudi.metadata.kinds.registry import is_listing
-from pyhudi.metadata.store.table import FILES_GROUP, MetadataTable
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.versions import TableVersion, is_born_with
 
 
-def group_ids(partition: str, count: int, data_partition: str | None = None) -> list[str]:
-    """The ids of a partition's first file groups. `data_partition`: their owner, in a partitioned record index."""
-    return [MetadataGroupId(partition, index, data_partition).format() for index in range(count)]
+def group_ids(version: TableVersion, partition: str, count: int, data_partition: str | None = None) -> list[str]:
+    """The ids of a partition's first file groups, as a table of this version makes them.
+
+    `data_partition`: their owner, in a partitioned record index.
+    """
+    has_suffix = version.has_group_suffix
+    return [MetadataGroupId(partition, index, data_partition, has_suffix).format() for index in range(count)]
 
 
 def list_groups(table: MetadataTable, partition: str, data_partition: str | None = None) -> list[str]:
-    """The ids of a partition's existing file groups, by number. One list request; none for the listing.
+    """The ids of a partition's existing file groups, by number. One list request; none for the listing of a table that
+    had its layout from the first instant on. The groups of any other table may be those of table version 5, which
+    spells their ids otherwise, and upgrades leave them as they are.
 
     `data_partition`: of a partitioned record index, only the groups of this data partition.
     """
-    if is_listing(partition):
-        return [FILES_GROUP]
+    if is_listing(partition) and is_born_with(table.config.properties, table.config.layout.kind):
+        return group_ids(table.config.version, partition, 1)
 
     ids = (one for one in table.group_ids(partition) if one.data_partition == data_partition)
     return [file_id for _, file_id in sorted({(one.index, one.format()) for one in ids})]

@@ -17,8 +17,6 @@ from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline, read_timeline
 
-FILES_GROUP = "files-0000-0"
-
 
 @dataclass(frozen=True)
 class MetadataTable:

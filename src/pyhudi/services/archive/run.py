@@ -24,6 +24,7 @@ from pyhudi.services.archive import plan as archive_plan
 from pyhudi.services.archive.plan import ArchivalPlan, Barrier, Keep, is_due, plan_archival
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.archive.targets import archive_target, instant_key
+from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.commits import read_newest_clean
 from pyhudi.table.view.snapshot import Snapshot
@@ -112,6 +113,8 @@ def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: Archiv
 
     batch = plan.instants[:BATCH_INSTANTS_MAX]
     carry_out_archival(snapshot.storage, snapshot.timeline.layout, snapshot.zone, batch, settings, confirm=confirm)
+    if batch and snapshot.config.version.copies_compaction_plans:
+        remove_plan_copies(snapshot.storage, before=batch[-1].requested)
 
     in_metadata, left = 0, _batches(len(plan.instants) - len(batch))
     if snapshot.config.has_metadata_table:

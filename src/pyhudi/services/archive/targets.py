@@ -6,9 +6,8 @@ from datetime import tzinfo
 from typing import Protocol, assert_never
 
 from pyhudi.format.timeline.archived_log import ArchivedState
-from pyhudi.format.timeline.instant import STATES, Instant, State
+from pyhudi.format.timeline.instant import STATES, WRITE_ACTIONS, Instant, State
 from pyhudi.format.timeline.instant_text import format_instant
-from pyhudi.format.timeline.lsm import HistoryFileName
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import open_history
@@ -73,7 +72,8 @@ class _SortedFiles:
         return {instant_key(i) for i in found}
 
     def append(self, instants: Sequence[Instant], files: Files) -> None:
-        name = HistoryFileName(instants[0].requested, instants[-1].requested, 0)
+        completed = max(instant.completed or instant.requested for instant in instants)
+        name = self.layout.history_name(instants[0], instants[-1], completed)
         actions = self._read_actions(instants, files)
         append_actions(self.storage, self.layout.history_folder, actions, name, confirm=self.confirm)
 
@@ -90,7 +90,10 @@ class _SortedFiles:
         """Each instant with its metadata and its plan from the timeline. Spec: format/timeline.md section 5, "plan"."""
         for instant in instants:
             states = {i.state: i for i in files[instant_key(instant)]}
-            metadata = self.storage.get(self.layout.path(instant))
+            path = self.layout.path(instant)
+            metadata = self.storage.get(path)
+            if instant.action in WRITE_ACTIONS:
+                metadata = self.layout.archived_commit(metadata, path=path)
             yield ArchivedAction(instant, metadata or None, self._read_plan(states))
 
     def _read_plan(self, states: Mapping[State, Instant]) -> bytes | None:

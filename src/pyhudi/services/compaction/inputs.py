@@ -13,6 +13,7 @@ from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_c
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import COMPACTION, CompactionOperation, CompactionPlan
 from pyhudi.services.compaction.plan import partitions_to_compact, plan_compaction, plan_log_compaction
+from pyhudi.services.compaction.plan_copies import put_plan_copy
 from pyhudi.services.compaction.settings import CompactionSettings
 from pyhudi.services.compaction.trigger import why_logs_not_due, why_not_due
 from pyhudi.table.read.plan import log_reading
@@ -116,7 +117,10 @@ def schedule(
     instant = Instant(session.table.issue_instant(), kind.value, "REQUESTED")
     session.table.confirm()
     claim(instant.requested)
-    return Scheduled(instant=session.table.request(instant, encode_compaction_plan(plan)), plan=plan)
+    content = encode_compaction_plan(plan)
+    if kind is CompactionKind.BASE and snapshot.config.version.copies_compaction_plans:
+        put_plan_copy(snapshot.storage, instant, content)
+    return Scheduled(instant=session.table.request(instant, content), plan=plan)
 
 
 def _why_busy(snapshot: Snapshot, kind: CompactionKind) -> str:
@@ -191,7 +195,7 @@ def compaction_target(
         avro_schema=avro_schema,
         settings=base_files.of_table(snapshot.config),
         reading=_reading(snapshot).with_evolution(columns.evolution),
-        logs=logs,
+        logs=logs.of_version(snapshot.config.version),
         log_marker=snapshot.config.version.log_marker,
     )
 

@@ -24,7 +24,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import FileSlice, NewLog
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, delete_pending_states
-from pyhudi.versions import LogNaming, MetadataInstants, TableVersion
+from pyhudi.versions import LogNaming, TableVersion
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import complete_deltacommit, remove_logs
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
@@ -54,7 +54,7 @@ class MetadataCompactor:
         if table.deltacommits_since_compaction < deltacommits_max or not self._has_nothing_pending():
             return False
 
-        has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
+        has_suffixes = table.config.version.metadata_instants.have_suffixes
         requested = by_name.compaction_instant(table) if has_suffixes else self.issue_instant()
         if requested is None:
             return False
@@ -84,7 +84,7 @@ class MetadataCompactor:
             return False
 
         version = table.config.version
-        has_suffixes = version.metadata_instants is MetadataInstants.SUFFIXED
+        has_suffixes = version.metadata_instants.have_suffixes
         requested = by_name.log_compaction_instant(table) if has_suffixes else self.issue_instant()
         if requested is None:
             return False
@@ -194,7 +194,7 @@ class _Task:
         file_slice = self.file_slice
         return GroupTarget(
             self.table.storage, file_slice.partition, file_slice.file_id, self.requested, self.table.record_schema,
-            self.log, self.base_file,
+            self.table.config.version.log_content, self.log, self.base_file,
         )  # fmt: skip
 
 

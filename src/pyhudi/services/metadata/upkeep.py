@@ -134,7 +134,7 @@ class MetadataTableUpkeep:
 
     def _sync(self, restore: str) -> None:
         config, table = self._config(), open_metadata_table(self.storage, self.zone)
-        mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested > restore), None)
+        mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested >= restore), None)
         if mine is not None and mine.is_completed:
             return
 
@@ -146,7 +146,7 @@ class MetadataTableUpkeep:
 
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)
         clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
-        requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
+        requested = by_name.sync_instant(table, restore, self.issue_instant) if mine is None else mine.requested
         changes = (change for index in indexes for change in index.clean_changes(clean))
         self._writer(config, indexes).apply(requested, changes)
         self._drop_others(config, indexes)
@@ -171,6 +171,7 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             return False
         self._refuse_indexes(config)
+        by_name.refuse_log_compaction(config, self.log_blocks_min)
 
         if not config.has_metadata_table:
             files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))
@@ -184,7 +185,8 @@ class MetadataTableUpkeep:
             return True
 
         first = table = open_metadata_table(self.storage, self.zone)
-        has_dead = remove_pending_creations(table, config.metadata_partitions_named, confirm=self.hold.confirm)
+        named = config.metadata_partitions_named
+        has_dead = remove_pending_creations(table, named, snapshot.timeline, confirm=self.hold.confirm)
 
         before, config = config, self._change_indexes(snapshot, config)
         if has_dead or config is not before:

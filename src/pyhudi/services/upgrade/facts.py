@@ -17,6 +17,7 @@ ORDERING: Final = "hoodie.table.ordering.fields"
 PARTITION_FIELDS: Final = "hoodie.table.partition.fields"
 KEY_GENERATOR: Final = "hoodie.table.keygenerator.type"
 KEY_GENERATOR_CLASS: Final = "hoodie.table.keygenerator.class"
+CHANGE_MODE: Final = "hoodie.table.cdc.supplemental.logging.mode"
 INITIAL_VERSION: Final = "hoodie.table.initial.version"
 
 DEFAULT_PAYLOAD: Final = "DefaultHoodieRecordPayload"

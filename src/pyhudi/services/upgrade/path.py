@@ -9,8 +9,10 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.services.upgrade.eight_to_nine import to_nine
 from pyhudi.services.upgrade.eight_to_six import to_six
 from pyhudi.services.upgrade.facts import PAYLOAD, Properties
+from pyhudi.services.upgrade.five_to_six import to_six_from_five
 from pyhudi.services.upgrade.nine_to_eight import to_eight_from_nine
 from pyhudi.services.upgrade.six_to_eight import to_eight
+from pyhudi.services.upgrade.six_to_five import to_five
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.versions import LAYOUT_VERSION, TABLE_VERSION, VERSIONS, TableVersion
@@ -27,23 +29,36 @@ class _Table:
 _Step: TypeAlias = Callable[[Properties, _Table], dict[str, str]]
 
 _STEPS: Final[Mapping[tuple[int, int], _Step]] = {
+    (5, 6): lambda properties, table: to_six_from_five(properties),
     (6, 8): lambda properties, table: to_eight(properties, table.config),
     (8, 9): lambda properties, table: to_nine(properties, table.first_payload),
     (9, 8): lambda properties, table: to_eight_from_nine(properties, table.config.name),
     (8, 6): lambda properties, table: to_six(properties, table.config),
+    (6, 5): lambda properties, table: to_five(properties),
 }
 """What each step makes of the properties, by the version before and after it."""
 
-_NUMBERS: Final = tuple(sorted(VERSIONS))
+_NUMBERS: Final = tuple(sorted({number for step in _STEPS for number in step}))
 
 
 def find_version(number: int | None, *, what: str) -> TableVersion:
     """The version of a number; None: the newest. Raises: Invalid."""
     wanted = _NUMBERS[-1] if number is None else number
     found = VERSIONS.get(wanted) if type(wanted) is int else None
+    if found is not None:
+        refuse_without_steps(found, what=f"{what} to version {found}")
     if found is None:
         raise Invalid(f"{what} to version {number!r}: expected one of the numbers {', '.join(map(str, _NUMBERS))}")
     return found
+
+
+def refuse_without_steps(version: TableVersion, *, what: str) -> None:
+    """Refuse a version that no step leads to or from. Raises: Unsupported."""
+    if version.is_experimental:
+        raise Unsupported(
+            f"{what}: no release of Apache Hudi has version {version}, and no text says what a change to it or from it "
+            f"does; expected one of {', '.join(map(str, _NUMBERS))}. Write the rows to a new table"
+        )
 
 
 def is_later(one: TableVersion, other: TableVersion) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pyhudi.errors import Conflict, CorruptFile, NotFound
 from pyhudi.format.names import HOODIE, METADATA_TABLE, join
 from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
 from pyhudi.services.metadata.lists import put_definitions
 from pyhudi.services.upgrade.completion_times import TIMES
@@ -159,7 +160,9 @@ def fit_definitions(storage: Storage, target: TableVersion) -> None:
 
 
 def sweep(storage: Storage, config: TableConfig) -> None:
-    """Remove the timeline of the layout that the table has not, and the times that are in its names now."""
+    """Remove what counts no more: another layout's timeline, the times that are in its names now, copies of plans."""
+    if not config.version.copies_compaction_plans:
+        remove_plan_copies(storage)
     if config.layout.has_completion_times:
         storage.delete(TIMES)
     for kind in LAYOUTS.values():

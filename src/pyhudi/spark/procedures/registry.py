@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.procedures.bootstrap import BOOTSTRAP
+from pyhudi.spark.procedures.buckets import BUCKETS
 from pyhudi.spark.procedures.cleans import CLEANS
 from pyhudi.spark.procedures.commits import COMMITS
 from pyhudi.spark.procedures.folders import FOLDERS
@@ -36,7 +37,6 @@ REFUSED: Final[dict[str, str]] = {
     "repair_overwrite_hoodie_props": "a wrong fact of a table makes stored rows unreadable; options of writes are set "
                                      "by ALTER TABLE … SET TBLPROPERTIES, versions by CALL upgrade_table",
     **dict.fromkeys(("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"), _AUDIT),
-    "partition_bucket_index_manager": "bucket numbers by partition are not supported",
 }  # fmt: skip
 """Apache Hudi's procedures that are not carried out, with what to do instead."""
 
@@ -58,6 +58,7 @@ def _help(call: Invocation) -> list[Row]:
 
 
 PROCEDURES: Final[dict[str, Procedure]] = {
+    **BUCKETS,
     **COMMITS,
     **UNDOING,
     **SERVICES,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import assert_never, cast, get_args
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.keys.bucket_counts import CONFIGS, BucketCounts
+from pyhudi.format.keys.hashing_metadata import INITIAL_INSTANT
 from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import HOODIE, PROPERTIES
 from pyhudi.format.properties import encode_table_properties
@@ -25,7 +27,7 @@ from pyhudi.options.resolve import check_value, find_fact
 from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
 from pyhudi.options.verdicts import fact_names, find_entry
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.facts.bucket_facts import new_bucket_properties
+from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, COUNT_RULES, new_bucket_properties
 from pyhudi.table.facts.config import BASE_FORMAT, CDC_ENABLED, CDC_MODE, TableType
 from pyhudi.table.facts.key_properties import SPELLED_ANEW, bare_name, key_properties
 from pyhudi.timeline.layout import timeline_layout
@@ -105,7 +107,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.table.version": str(version),
         "hoodie.table.timeline.timezone": "UTC",
         BASE_FORMAT: str(find_fact(new.properties, Fact.BASE_FILE_FORMAT) or "PARQUET"),
-        **_change_data(new),
+        **_change_data(new, version),
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.datasource.write.hive_style_partitioning": "false",
@@ -126,17 +128,21 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     if new.create_schema is not None:
         properties["hoodie.table.create.schema"] = new.create_schema
 
-    # These options have been written above, under the one name that the version stores.
-    anew = (*fact_names(Fact.MERGE_MODE), *fact_names(Fact.BASE_FILE_FORMAT), *SPELLED_ANEW, CDC_ENABLED, CDC_MODE)
-    if version.merging is Merging.MODE:
-        anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
-    given = {name: text for name, text in new.properties.items() if name not in anew}
-
     table_type = cast(TableType, new.table_type)
     buckets = new_bucket_properties(new.properties, record_key=new.record_key, table_type=table_type)
+    anew = _spelled_anew(version, has_buckets=bool(buckets))
+    given = {name: text for name, text in new.properties.items() if name not in anew}
     made = {**properties, **given, **buckets}
     merge_rules(made, version=version, path=f"new table '{new.name}'")
     return made
+
+
+def _spelled_anew(version: TableVersion, *, has_buckets: bool) -> tuple[str, ...]:
+    """The options that a table stores under the one name of its version, or in a file of their own."""
+    anew = (*fact_names(Fact.MERGE_MODE), *fact_names(Fact.BASE_FILE_FORMAT), *SPELLED_ANEW, CDC_ENABLED, CDC_MODE)
+    if version.merging is Merging.MODE:
+        anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
+    return (*anew, *BUCKET_OPTIONS) if has_buckets else (*anew, COUNT_RULES)
 
 
 def _refuse_contradictions(new: NewTable) -> None:
@@ -160,7 +166,7 @@ def _refuse_contradictions(new: NewTable) -> None:
             )
 
 
-def _change_data(new: NewTable) -> dict[str, str]:
+def _change_data(new: NewTable, version: TableVersion) -> dict[str, str]:
     """Whether writers keep change logs, and what these hold. Seen: Apache Hudi stores the latter with the former only.
 
     Raises: Invalid for a value that is none.
@@ -168,7 +174,8 @@ def _change_data(new: NewTable) -> dict[str, str]:
     if not find_fact(new.properties, Fact.IS_CDC_ENABLED):
         return {CDC_ENABLED: "false"}
     mode = find_fact(new.properties, Fact.CHANGE_MODE) or ChangeMode.BEFORE_AFTER.value
-    return {CDC_ENABLED: "true", CDC_MODE: str(mode)}
+    text = str(mode)
+    return {CDC_ENABLED: "true", CDC_MODE: text.lower() if version.has_low_change_modes else text}
 
 
 def _merge_mode(new: NewTable, version: TableVersion) -> str:
@@ -269,13 +276,19 @@ def _payload(new: NewTable) -> str:
     return next((text for name in names if (text := new.properties.get(name, "").strip())), "")
 
 
-def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:
+def write_new_table(
+    storage: Storage, properties: Mapping[str, str], *, epoch_ms: int, counts: BucketCounts | None = None
+) -> None:
     """Create a table in an empty folder. The properties file makes it a table, so it is written last.
+
+    `counts`: the rules for the bucket counts of its partitions.
 
     Raises: Invalid when the folder holds a table or other files.
     """
     refuse_occupied(storage)
     make_folders(storage, properties)
+    if counts is not None:
+        storage.put(counts.path, counts.encode())
     if not storage.put_new(PROPERTIES, encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)):
         raise Invalid(f"{storage.location.uri}: a table was created here at the same moment; open it")
 
@@ -289,7 +302,8 @@ def make_folders(storage: Storage, properties: Mapping[str, str]) -> None:
 def refuse_occupied(storage: Storage) -> None:
     """Refuse a folder where a table, or anything else, lies already.
 
-    Folders of a creation that died do not count, nor do locks: of those who waited for a table that was taken back.
+    Folders of a creation that died do not count, nor do its rules for bucket counts; nor do locks: of those who waited
+    for a table that was taken back.
     """
     uri = storage.location.uri
     if storage.head(PROPERTIES) is not None:
@@ -300,6 +314,7 @@ def refuse_occupied(storage: Storage) -> None:
             "bootstrap again, or delete the folder"
         )
     files = storage.list("", recursive=True)
-    other = next((file for file in files if not file.path.startswith(f"{HOODIE}/.pyhudi_")), None)
+    own = (f"{HOODIE}/.pyhudi_", f"{CONFIGS}/{INITIAL_INSTANT}")
+    other = next((file for file in files if not file.path.startswith(own)), None)
     if other is not None:
         raise Invalid(f"{uri}: expected an empty folder for a new table, found '{other.path}'; choose another path")

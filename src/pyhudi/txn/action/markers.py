@@ -7,7 +7,9 @@ from pyhudi.format.log.delete import no_deletes
 from pyhudi.format.log.writer import encode_delete_block
 from pyhudi.format.names import MarkerName, marker_folder
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.view.snapshot import read_config
 from pyhudi.txn.undo.data_files import only_data_files
+from pyhudi.versions import LogContent
 
 _TYPE_FILE = "MARKERS.type"
 
@@ -31,9 +33,9 @@ def read_markers(storage: Storage, requested: str) -> list[MarkerName] | None:
     return sorted((m for m in map(MarkerName.parse, names) if m is not None), key=lambda m: m.data_path)
 
 
-def empty_log(requested: str) -> bytes:
+def empty_log(requested: str, content: LogContent = LogContent.AVRO) -> bytes:
     """The bytes of a log file with one block and no records, written by the action of this time."""
-    return encode_delete_block(no_deletes(), instant_time=requested)
+    return encode_delete_block(no_deletes(), instant_time=requested, form=content)
 
 
 def remove_lost_files(storage: Storage, requested: str, markers: Iterable[MarkerName]) -> None:
@@ -46,9 +48,11 @@ def remove_lost_files(storage: Storage, requested: str, markers: Iterable[Marker
     lost = list(markers)
     data = set(only_data_files((marker.data_path for marker in lost), named_by=f"a marker of '{requested}'"))
 
-    for marker in lost:
-        if marker.kind == "APPEND" and marker.data_path in data:
-            storage.put(marker.data_path, empty_log(requested))
+    logs = [marker.data_path for marker in lost if marker.kind == "APPEND" and marker.data_path in data]
+    if logs:
+        content = read_config(storage).version.log_content
+        for path in logs:
+            storage.put(path, empty_log(requested, content))
 
     storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
     storage.delete_many(marker.data_path for marker in lost if marker.data_path in data)

@@ -139,6 +139,15 @@ def compacted_since(mine: Mine, now: TableState) -> frozenset[FileGroup]:
     return mine.change.appended & (planned | done)
 
 
+def refuse_other_counts(mine: Mine, now: TableState) -> Refused:
+    """The verdict on a write that was placed by bucket, after another gave partitions other numbers of buckets."""
+    return Refused(
+        f"{now.uri}: another write changed how many buckets partitions have while this write "
+        f"('{mine.target.requested}') ran; run the write again",
+        is_mendable=True,
+    )
+
+
 def refuse_revived(mine: Mine, now: TableState, group: FileGroup) -> Refused:
     """The verdict on a write that brought a key back into a file group, whose compaction drops that key."""
     partition, file_id = group

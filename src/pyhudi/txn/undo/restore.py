@@ -23,7 +23,13 @@ from pyhudi.txn.action.run import ActionTable, Ending
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.undo.restore_plan import plan_undo
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
-from pyhudi.txn.undo.rollback_plan import delete_files, delete_rings, read_pending_plans, rollback_metadata
+from pyhudi.txn.undo.rollback_plan import (
+    delete_counts,
+    delete_files,
+    delete_rings,
+    read_pending_plans,
+    rollback_metadata,
+)
 
 log = logging.getLogger("pyhudi")
 
@@ -152,6 +158,7 @@ class _Undoing:
         delete_files(storage, plan)
         if action == "replacecommit":
             delete_rings(storage, plan, info.requested)
+            delete_counts(storage, info.requested)
         voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=info.requested)
 
         if target is not None:

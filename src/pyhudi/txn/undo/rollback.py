@@ -15,6 +15,7 @@ from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import (
+    delete_counts,
     delete_files,
     delete_rings,
     plan_rollback,
@@ -91,6 +92,7 @@ def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> Rol
     delete_files(storage, plan)
     if target.action in CLUSTERINGS:
         delete_rings(storage, plan, target.requested)
+        delete_counts(storage, target.requested)
     voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=target.requested)
 
     metadata = rollback_metadata(plan, requested, voided)

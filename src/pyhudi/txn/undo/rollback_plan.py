@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pyhudi.errors import CorruptFile, NotFound
+from pyhudi.format.keys.bucket_counts import counts_path
 from pyhudi.format.keys.hashing_metadata import HashingFileName, ring_folder
 from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
 from pyhudi.format.timeline.action_files import decode_rollback_metadata, decode_rollback_plan
@@ -140,6 +141,11 @@ def delete_rings(storage: Storage, plan: RollbackPlan, requested: str) -> None:
     for partition in {request.partition_path for request in plan.rollback_requests or ()}:
         for is_marker in (True, False):
             storage.delete(f"{ring_folder(partition)}/{HashingFileName(requested, is_marker=is_marker).format()}")
+
+
+def delete_counts(storage: Storage, requested: str) -> None:
+    """Delete the rules for bucket counts that a rescaling at `requested` wrote. Can be repeated."""
+    storage.delete(counts_path(requested))
 
 
 def written_at(name: str) -> str | None:

@@ -21,16 +21,21 @@ from pyhudi.table.view.snapshot import read_config
 from pyhudi.timeline.active import read_timeline
 from pyhudi.txn.action.markers import empty_log
 from pyhudi.txn.undo.rollback_blocks import partition_logs
+from pyhudi.versions import LogContent
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptedFile:
-    """A data file that one attempt at an action writes. `requested`: of the action. `path`: in the table."""
+    """A data file that one attempt at an action writes. `requested`: of the action. `path`: in the table.
+
+    `content`: the form of a log's blocks.
+    """
 
     storage: Storage
     requested: str
     path: str
     kind: MarkerKind
+    content: LogContent = LogContent.AVRO
 
     def begin(self) -> None:
         """Put the marker, and before it the log that an `APPEND` marker names.
@@ -40,7 +45,7 @@ class AttemptedFile:
         if self._has_ended():
             raise self._given_up()
         if self.kind == "APPEND":
-            self.storage.put_new(self.path, empty_log(self.requested))
+            self.storage.put_new(self.path, empty_log(self.requested, self.content))
         self.storage.put_new(self._marker, b"")
 
     def refuse_when_given_up(self) -> None:
@@ -57,7 +62,7 @@ class AttemptedFile:
         if info is None or self._has_ended() or self.storage.head(self._marker) is None:
             if self.kind == "APPEND":
                 if info is None or self._size_at_rollback() != info.size_bytes:
-                    self.storage.put(self.path, empty_log(self.requested))
+                    self.storage.put(self.path, empty_log(self.requested, self.content))
             else:
                 self.storage.delete(self.path)
             self.storage.delete(self._marker)  # this one only: a rollback may be reading the others

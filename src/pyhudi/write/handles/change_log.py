@@ -41,6 +41,7 @@ class ChangeLog:
         self._schema = change_schema(mode, without_meta_fields(target.avro_schema))
         self._images = pa.schema([column for column in target.schema if column.name not in META_FIELDS])
         self._block_bytes_max = min(target.logs.block_size_max_bytes, BLOCK_BYTES_MAX)
+        self._content = target.logs.content
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._stack = ExitStack()
@@ -98,7 +99,10 @@ class ChangeLog:
         if self._sink is None:
             self._file.begin()
             self._sink = self._stack.enter_context(self._file.storage.put_stream(self._file.path))
-        self._sink.write(encode_change_block(self._pending, instant_time=self._requested, schema_text=self._schema))
+        block = encode_change_block(
+            self._pending, instant_time=self._requested, schema_text=self._schema, form=self._content
+        )
+        self._sink.write(block)
         self._pending, self._pending_bytes = [], 0
 
     def __enter__(self) -> Self:

@@ -106,8 +106,9 @@ def write_log(
     while block is not None:
         name, marker = destination.file(files_before + len(written))
         file = AttemptedFile(
-            destination.storage, destination.instant, join(destination.partition, name.format()), marker
-        )
+            destination.storage, destination.instant, join(destination.partition, name.format()), marker,
+            style.settings.content,
+        )  # fmt: skip
         size_bytes = row_count = delete_count = 0
 
         file.begin()
@@ -150,7 +151,7 @@ def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) ->
         batch = part.rows.combine_chunks().to_batches()[0]
         content = encode_delete_block(
             batch, instant_time=instant, schema_text=style.schema_text, positions=part.positions,
-            positions_base_instant=part.base_instant, compacted_instants=style.compacted,
+            positions_base_instant=part.base_instant, compacted_instants=style.compacted, form=style.settings.content,
         )  # fmt: skip
         yield _Block(content, 0, len(batch))
 
@@ -163,7 +164,7 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
 
     match kind:
         case "avro":
-            return encode_avro_block(batches, header)
+            return encode_avro_block(batches, header, form=style.settings.content)
         case "parquet":
             compression = style.settings.small_block_compression if is_small else style.compression
             dictionary = dictionary_columns(rows) if size_bytes >= _DICTIONARY_BYTES_MIN else ()

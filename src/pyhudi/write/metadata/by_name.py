@@ -1,8 +1,12 @@
-"""What is different in the metadata table of table versions up to 6.
+"""What is different in the metadata table of table versions 5 and 6.
 
 Its own instants have suffixes. Logs are named after their slice. An undone block is voided by a command block. There
 are fewer indexes, and no file defines them.
-Spec: format/metadata-table.md sections 1, 7, 8 and 11. Seen: 0.15.0.
+Spec: format/metadata-table.md sections 1, 7, 8 and 11. Seen: 0.13.1, 0.15.0.
+
+Seen: readers of version 5 heed blocks of instants that the data table has completed, of the initial one, and of those
+that end as an index's do (0.13.1 `HoodieBackedTableMetadata.getValidInstantTimestamps`). So there the metadata table is
+made at the data table's newest instant, and a restore is told at its own.
 """
 
 import re
@@ -31,7 +35,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import rollback_metadata
-from pyhudi.versions import LogNaming, MetadataInstants
+from pyhudi.versions import LogNaming, MetadataInstants, TableVersion
 from pyhudi.write.handles.log_names import next_log, slice_of_new_logs
 
 INIT_BASE = "0" * 14
@@ -45,6 +49,18 @@ _INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
 def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str]:
     """The partitions among these that tables of this version have."""
     return registry.partitions_of_version(partitions, config.version)
+
+
+def refuse_log_compaction(config: TableConfig, blocks_min: int | None) -> None:
+    """Raises: Unsupported for log compactions of the metadata table, where tables of this version have none.
+
+    `blocks_min`: from how many blocks on they are asked for; None: not at all.
+    """
+    if blocks_min is not None and not config.version.has_metadata_log_compaction:
+        raise Unsupported(
+            f"hoodie.metadata.log.compaction.enable=true: the metadata table of version {config.version} has no log "
+            "compactions, and its readers would miss the merged blocks; leave the option out"
+        )
 
 
 def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
@@ -65,24 +81,44 @@ def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_parti
         )
 
 
-def init_instant(data: Timeline, table: MetadataTable | None = None) -> str:
-    """The instant at which a metadata table is made over what is committed, or a partition in `table`.
+def init_instant(version: TableVersion, data: Timeline) -> str:
+    """The instant at which a metadata table is made over what is committed.
 
-    The first such instant that no action has, not even an archived one. Example: the data table's newest completed
-    instant, followed by 010.
+    Example: the data table's newest completed instant, in version 6 followed by 010.
     """
-    base = max((i.requested for i in data if i.is_completed), default=INIT_BASE)
-    taken: set[str] = set()
-    if table is not None:
-        taken = {i.requested for i in table.timeline}
-        archived = table.timeline.archived_writes(requested_from=base, requested_until=f"{base}999")
-        taken |= {i.requested for i in archived}
+    base = _newest_completed(data)
+    return base if version.metadata_instants is MetadataInstants.ADOPTED else f"{base}{_INIT_SUFFIXES[0]:03d}"
+
+
+def partition_instant(table: MetadataTable, data: Timeline, issue_instant: Callable[[], str]) -> str:
+    """The instant at which a partition is made in a metadata table: one that no action has, not even an archived one.
+
+    Version 5 knows a single ending for it, so the instant before the ending is a new one.
+    """
+    if table.config.version.metadata_instants is MetadataInstants.ADOPTED:
+        return f"{issue_instant()}{INDEXING_SUFFIX}"
+    base = _newest_completed(data)
+    taken = {i.requested for i in table.timeline}
+    archived = table.timeline.archived_writes(requested_from=base, requested_until=f"{base}999")
+    taken |= {i.requested for i in archived}
     return next(instant for instant in (f"{base}{suffix:03d}" for suffix in _INIT_SUFFIXES) if instant not in taken)
 
 
-def is_init(requested: str) -> bool:
-    """Whether an instant is one at which a partition is made."""
-    return _INIT.fullmatch(requested) is not None
+def is_of_creation(table: MetadataTable, requested: str, data: Timeline) -> bool:
+    """Whether an instant is one at which a partition is made under the guard.
+
+    In version 5 that of an index which is built beside writers looks alike: then the data table has an action for it.
+    """
+    if table.config.version.metadata_instants is not MetadataInstants.ADOPTED:
+        return _INIT.fullmatch(requested) is not None
+    if not requested.endswith(INDEXING_SUFFIX) or is_of_data(requested):
+        return False
+    issued = requested.removesuffix(INDEXING_SUFFIX)
+    return all(i.requested != issued for i in data)
+
+
+def _newest_completed(data: Timeline) -> str:
+    return max((i.requested for i in data if i.is_completed), default=INIT_BASE)
 
 
 def is_of_data(requested: str) -> bool:
@@ -95,13 +131,19 @@ def indexing_instant(table: MetadataTable, requested: str) -> str:
     return f"{requested}{INDEXING_SUFFIX}" if _has_suffixes(table) else requested
 
 
-def sync_instant(table: MetadataTable, issued: str) -> str:
-    """The instant of the delta commit that follows a restore. `issued`: a new time."""
-    return f"{issued}{RESTORE_SUFFIX}" if _has_suffixes(table) else issued
+def sync_instant(table: MetadataTable, restore: str, issue_instant: Callable[[], str]) -> str:
+    """The instant of the delta commit that follows a restore. `restore`: the requested time of the data table's."""
+    match table.config.version.metadata_instants:
+        case MetadataInstants.ADOPTED:
+            return restore
+        case MetadataInstants.SUFFIXED:
+            return f"{issue_instant()}{RESTORE_SUFFIX}"
+        case MetadataInstants.ISSUED:
+            return issue_instant()
 
 
 def _has_suffixes(table: MetadataTable) -> bool:
-    return table.config.version.metadata_instants is MetadataInstants.SUFFIXED
+    return table.config.version.metadata_instants.have_suffixes
 
 
 def compaction_instant(table: MetadataTable) -> str | None:

@@ -15,15 +15,15 @@ from pyhudi.format.timeline.records import WriteStat
 from pyhudi.merge.mergers import EVENT_TIME_ID, PAYLOAD_ID
 from pyhudi.metadata.derive.changes import CELLS, InitialPartition, PartitionChange, no_keys
 from pyhudi.metadata.derive.changes_files import initial_files_change
-from pyhudi.metadata.kinds.registry import is_listing
+from pyhudi.metadata.kinds.registry import LISTING, is_listing
 from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
-from pyhudi.metadata.store.table import FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
+from pyhudi.metadata.store.table import MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.view.committed_files import PartitionFiles
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, delete_pending_states
-from pyhudi.versions import KeyGeneratorForm, Merging, MetadataInstants
+from pyhudi.versions import KeyGeneratorForm, Merging
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import complete_deltacommit
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
@@ -56,9 +56,10 @@ def create_metadata_table(
     own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
 
-    has_suffixes = config.version.metadata_instants is MetadataInstants.SUFFIXED
-    init = by_name.init_instant(data_timeline) if has_suffixes else INIT_INSTANT
-    change = initial_files_change(files, table_version=config.version, base_file=base_file_name(FILES_GROUP, init))
+    has_suffixes = config.version.metadata_instants.have_suffixes
+    init = by_name.init_instant(config.version, data_timeline) if has_suffixes else INIT_INSTANT
+    (group,) = group_ids(config.version, LISTING, 1)
+    change = initial_files_change(files, table_version=config.version, base_file=base_file_name(group, init))
     _write_partition(
         table, init, InitialPartition(change.partition, [change], {None: 1}),
         epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm,
@@ -86,8 +87,11 @@ def create_partition(
     confirm()
     table.storage.delete_prefix(initial.partition)
 
-    has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
-    requested = by_name.init_instant(data_timeline, table) if has_suffixes else free_init_instant(table)
+    has_suffixes = table.config.version.metadata_instants.have_suffixes
+    if has_suffixes:
+        requested = by_name.partition_instant(table, data_timeline, issue_instant)
+    else:
+        requested = free_init_instant(table)
     _write_partition(
         table, requested, initial, epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm
     )
@@ -100,18 +104,24 @@ def free_init_instant(table: MetadataTable) -> str:
     return next(instant for instant in (f"{number:017d}" for number in range(len(taken) + 1)) if instant not in taken)
 
 
-def remove_pending_creations(table: MetadataTable, partitions: Collection[str], *, confirm: Callable[[], None]) -> bool:
+def remove_pending_creations(
+    table: MetadataTable, partitions: Collection[str], data_timeline: Timeline, *, confirm: Callable[[], None]
+) -> bool:
     """Undo creations of partitions whose writers died. Returns whether there were any. Nobody reads their files.
 
-    `partitions`: those that the data table names; folders of all others are deleted. The instants go last, so that a
-    crash in between leaves them to be found.
+    `partitions`: those that the data table names; folders of all others are deleted. `data_timeline`: of the data
+    table. The instants go last, so that a crash in between leaves them to be found.
     """
-    has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
+    has_suffixes = table.config.version.metadata_instants.have_suffixes
     dead = [
         i
         for i in table.timeline.pending
         if i.action == "deltacommit"
-        and (by_name.is_init(i.requested) if has_suffixes else i.requested <= _LAST_INIT_INSTANT)
+        and (
+            by_name.is_of_creation(table, i.requested, data_timeline)
+            if has_suffixes
+            else i.requested <= _LAST_INIT_INSTANT
+        )
     ]
     if not dead:
         return False
@@ -172,9 +182,9 @@ def _groups(
     table: MetadataTable, requested: str, partition: str, group_counts: Mapping[str | None, int]
 ) -> list[GroupTarget]:
     return [
-        GroupTarget(table.storage, partition, file_id, requested, table.record_schema)
+        GroupTarget(table.storage, partition, file_id, requested, table.record_schema, table.config.version.log_content)
         for data_partition, count in group_counts.items()
-        for file_id in group_ids(partition, count, data_partition)
+        for file_id in group_ids(table.config.version, partition, count, data_partition)
     ]
 
 
@@ -212,11 +222,19 @@ def _bases(
 ) -> Sequence[_BaseTask]:
     """The base files of a change. A group without records has none."""
     assert not len(change.deletes)
-    groups = group_ids(change.partition, initial.group_counts[change.data_partition], change.data_partition)
+    count = initial.group_counts[change.data_partition]
+    groups = group_ids(table.config.version, change.partition, count, change.data_partition)
     rows_of = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), initial.hashing)
     return [
         _BaseTask(
-            GroupTarget(table.storage, change.partition, file_id, requested, table.record_schema),
+            GroupTarget(
+                table.storage,
+                change.partition,
+                file_id,
+                requested,
+                table.record_schema,
+                table.config.version.log_content,
+            ),
             change.cells.take(rows),
         )
         for file_id, rows in zip(groups, rows_of, strict=True)

@@ -89,7 +89,7 @@ def _spread(table: MetadataTable, requested: str, change: PartitionChange, sprea
     groups = list_groups(table, change.partition, change.data_partition)
     makes_groups = not groups and change.data_partition is not None and table.has_partition(change.partition)
     if makes_groups:
-        groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
+        groups = group_ids(table.config.version, change.partition, spreading.new_groups, change.data_partition)
     if not groups:
         raise GroupsGone(table.storage.location.uri, change.partition)
 
@@ -103,7 +103,13 @@ def _spread(table: MetadataTable, requested: str, change: PartitionChange, sprea
     return [
         _LogTask(
             GroupTarget(
-                table.storage, change.partition, file_id, requested, table.record_schema, *logs.get(file_id, ())
+                table.storage,
+                change.partition,
+                file_id,
+                requested,
+                table.record_schema,
+                table.config.version.log_content,
+                *logs.get(file_id, ()),
             ),
             change.cells.take(cells[number]),
             change.deletes.take(pa.array(deletes[number])),

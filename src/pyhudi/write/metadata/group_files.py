@@ -13,6 +13,7 @@ from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import NewLog
+from pyhudi.versions import LogContent
 
 WRITE_TOKEN = "0-0-0"
 
@@ -21,7 +22,8 @@ WRITE_TOKEN = "0-0-0"
 class GroupTarget:
     """Where a file goes: the partition of the metadata table, its file group, and the instant that writes it.
 
-    `log`: the log's name, if its deltacommit does not name it; then `base_file` is the base file that it lies upon.
+    `content`: the form of a log's blocks. `log`: the log's name, if its deltacommit does not name it; then
+    `base_file` is the base file that it lies upon.
     """
 
     storage: Storage
@@ -29,6 +31,7 @@ class GroupTarget:
     file_id: str
     requested: str
     record_schema: str
+    content: LogContent
     log: NewLog | None = None
     base_file: str = ""
 
@@ -50,7 +53,10 @@ def write_group_log(
     if len(deletes):
         blocks.insert(0 if compacted else len(blocks), _delete_block(target, deletes, compacted))
     if not blocks:
-        blocks.append(encode_delete_block(no_deletes(), instant_time=target.requested, compacted_instants=compacted))
+        empty = encode_delete_block(
+            no_deletes(), instant_time=target.requested, compacted_instants=compacted, form=target.content
+        )
+        blocks.append(empty)
 
     log = target.log or NewLog(target.requested, 1)
     name = LogFileName(target.file_id, log.instant, log.version, WRITE_TOKEN).format()
@@ -78,8 +84,9 @@ def _delete_block(target: GroupTarget, deletes: pa.Array, compacted: Sequence[st
     partitions = pa.repeat(pa.scalar(target.partition), len(keys))
     entries = make_deletes(keys, partitions, [pa.repeat(pa.scalar(0, pa.int32()), len(keys))])
     return encode_delete_block(
-        entries, instant_time=target.requested, schema_text=target.record_schema, compacted_instants=compacted
-    )
+        entries, instant_time=target.requested, schema_text=target.record_schema, compacted_instants=compacted,
+        form=target.content,
+    )  # fmt: skip
 
 
 def base_file_name(file_id: str, requested: str) -> str:

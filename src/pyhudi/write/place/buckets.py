@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
-from pyhudi.format.keys.hashing_metadata import BUCKET_INDEX, COUNTS_BY_PARTITION, HashingMetadata, ring_folder
+from pyhudi.format.keys.bucket_counts import BucketCounts
+from pyhudi.format.keys.hashing_metadata import BUCKET_INDEX, HashingMetadata, ring_folder
 from pyhudi.index.bucket import (
     BucketRule,
     FixedBuckets,
@@ -17,8 +18,10 @@ from pyhudi.index.bucket import (
     live_buckets,
     refuse_unsaid_buckets,
 )
+from pyhudi.index.bucket_counts import count_by_partition, find_counts
 from pyhudi.index.consistent_buckets import RingBuckets, open_rings, refuse_replaced_nodes
 from pyhudi.options.names import canonical_name
+from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.bucket_facts import BUCKET_COUNT, BUCKET_COUNT_DEFAULT, ENGINE, INDEX_TYPE, BucketFacts
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.snapshot import Snapshot
@@ -68,18 +71,15 @@ def open_buckets(
     `open_rings` says for rings; otherwise also a look at stored keys of each partition.
     Raises: Invalid where other facts, or another index, placed the stored rows.
     """
-    by_partition = f"{snapshot.storage.location.uri}/{COUNTS_BY_PARTITION}"
-    if any(True for _ in snapshot.storage.list(COUNTS_BY_PARTITION, recursive=True)):
-        raise Unsupported(
-            f"{by_partition}: partitions have buckets by rules of their own; expected as many in each; write with "
-            "Apache Hudi"
-        )
-
-    rules = _rules(snapshot, facts, partitions, slices, adds_rows=adds_rows, executor=executor)
+    counts = rules_in_force(snapshot, facts) if facts.rescaling is None else facts.rescaling.counts
+    rules = _rules(snapshot, facts, counts, partitions, slices, adds_rows=adds_rows, executor=executor)
+    is_known = facts.is_stored or (facts.has_stored_fields and counts is not None and counts.is_stored)
 
     def open_one(partition: str) -> PartitionBuckets:
+        if facts.rescaling is not None:  # all of its file groups go, whatever buckets they are
+            return PartitionBuckets(rules[partition], {}, is_new=partition not in slices)
         live = live_buckets(rules[partition], partition, slices.get(partition, ()))
-        if not facts.is_stored:
+        if not is_known:
             check_stored_keys(snapshot.storage, rules[partition], live, snapshot.as_written, partition=partition)
         gone = snapshot.replaced.get(partition, {})
         return PartitionBuckets(rules[partition], live, is_new=partition not in slices, replaced=gone)
@@ -185,6 +185,7 @@ def refuse_replacing_rings(snapshot: Snapshot, partitions: Iterable[str]) -> Non
 def _rules(
     snapshot: Snapshot,
     facts: BucketFacts,
+    counts: BucketCounts | None,
     partitions: Sequence[str],
     slices: Mapping[str, Sequence[FileSlice]],
     *,
@@ -192,6 +193,11 @@ def _rules(
     executor: Executor,
 ) -> dict[str, BucketRule]:
     if facts.engine == "SIMPLE":
+        if counts is not None:
+            return {
+                partition: FixedBuckets(count, facts.hash_fields)
+                for partition, count in count_by_partition(counts, partitions).items()
+            }
         is_empty = facts.bucket_count is None and not _has_groups(snapshot)
         rule = fixed_buckets(facts, table=snapshot.config.name, is_empty=is_empty)
         return dict.fromkeys(partitions, rule)
@@ -210,6 +216,22 @@ def _rules(
 
     absent = {p: HashingMetadata.initial(p, count) for p in partitions if p not in rings}  # nothing of them is live
     return {partition: RingBuckets(ring, facts.hash_fields) for partition, ring in {**rings, **absent}.items()}
+
+
+def put_counts(storage: Storage, counts: BucketCounts, requested: str) -> None:
+    """Put the rules that a rescaling at `requested` makes. They count once it is completed."""
+    made = replace(counts, instant=requested)
+    storage.put(made.path, made.encode())
+
+
+def rules_in_force(snapshot: Snapshot, facts: BucketFacts) -> BucketCounts | None:
+    """The rules for the bucket counts of partitions: the table's own, or those of the options; None on rings.
+
+    Requests: as `find_counts`.
+    """
+    if facts.engine != "SIMPLE":
+        return None
+    return find_counts(snapshot.storage, snapshot.timeline) or facts.stated_counts
 
 
 def _has_groups(snapshot: Snapshot) -> bool:

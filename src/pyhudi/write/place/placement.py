@@ -52,7 +52,9 @@ def place_rows(
     """
     snapshot, operation, counts = session.snapshot, prepared.operation, prepared.counted.counts
     stored = SliceCatalog(snapshot)
-    replaced = plan_replacement(snapshot, operation, counts, pending)
+    rescaling = prepared.buckets.rescaling if prepared.buckets is not None else None
+    also = frozenset() if rescaling is None else rescaling.partitions
+    replaced = plan_replacement(snapshot, operation, {*counts, *also}, pending)
     frozen = clustering_groups(pending)
     refused = {} if settings.passes_clusterings else frozen
     if prepared.buckets is not None:

@@ -96,7 +96,10 @@ class Group:
 
     def _target(self, number: int) -> GroupTarget:
         requested = f"{1000 + number}"
-        return GroupTarget(self.table.storage, self.partition, self.file_id, requested, self.table.record_schema)
+        content = self.table.config.version.log_content
+        return GroupTarget(
+            self.table.storage, self.partition, self.file_id, requested, self.table.record_schema, content
+        )
 
     def _add(self) -> None:
         name = LogFileName(self.file_id, f"{1001 + len(self.logs)}", 1, "0-0-0")

@@ -24,7 +24,7 @@ def state(table: HudiTable) -> tuple[object, ...]:
 
 
 QUICK = ((6, MOR, "upsert"), (8, MOR, "delete"), (8, COW, "insert_overwrite"), (9, COW, "upsert"))
-EVERY = tuple(product((6, 8, 9), (COW, MOR), ("upsert", "delete", "insert_overwrite", "delete_partitions")))
+EVERY = tuple(product((5, 6, 8, 9), (COW, MOR), ("upsert", "delete", "insert_overwrite", "delete_partitions")))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,8 @@ EVERY = tuple(product((6, 8, 9), (COW, MOR), ("upsert", "delete", "insert_overwr
 def test_rows_files_and_indexes_are_those_before_the_newest_write(
     version: int, table_type: str, operation: str
 ) -> None:
-    storage, table, _ = made(version, table_type, **INDEXES, **(PARTITION_STATS if version > 6 else {}))
+    asked = {name: text for name, text in INDEXES.items() if version > 5 or "record.level" not in name}
+    storage, table, _ = made(version, table_type, **asked, **(PARTITION_STATS if version > 6 else {}))
     before = state(table)
     match operation:
         case "upsert":
@@ -50,7 +51,7 @@ def test_rows_files_and_indexes_are_those_before_the_newest_write(
 
     found = state(table)
     assert (found[0], found[2]) == (before[0], before[2])
-    is_voided = (version, table_type) == (6, MOR) and operation in ("upsert", "delete")
+    is_voided = version <= 6 and table_type == MOR and operation in ("upsert", "delete")
     assert is_voided or found[1] == before[1]
     assert result.rolled_back == written.requested
     assert result.dropped == ()

@@ -9,6 +9,7 @@ from pyhudi.table.facts.bucket_facts import BucketFacts, bucket_facts, facts_of_
 from pyhudi.table.facts.config import TableConfig, table_config
 
 KEY = ("id", "name")
+FACTS = BucketFacts("SIMPLE", 8, ("id",), is_stored=True, has_stored_fields=True)
 STORED = {
     "hoodie.index.type": "BUCKET",
     "hoodie.index.bucket.engine": "SIMPLE",
@@ -90,7 +91,9 @@ def test_a_new_table_stores_what_places_its_rows() -> None:
 def test_a_write_may_repeat_what_the_table_stores_and_nothing_else(changes: dict[str, str], is_allowed: bool) -> None:
     table = config(**STORED)
     if is_allowed:
-        assert facts_of_table(table, STORED | changes) == BucketFacts("SIMPLE", 8, ("id",), is_stored=True)
+        assert facts_of_table(table, STORED | changes) == BucketFacts(
+            "SIMPLE", 8, ("id",), is_stored=True, has_stored_fields=True
+        )
     else:
         with pytest.raises(Invalid, match=rf"option '{next(iter(changes))}'=.* table 't' stores '"):
             facts_of_table(table, STORED | changes)
@@ -110,4 +113,4 @@ def test_another_index_that_is_stored_stays_no_bucket_index() -> None:
 def test_facts_are_compared_whatever_the_type_of_the_table() -> None:
     table = replace(config(**STORED), table_type="COPY_ON_WRITE")
 
-    assert facts_of_table(table, STORED) == BucketFacts("SIMPLE", 8, ("id",), is_stored=True)
+    assert facts_of_table(table, STORED) == FACTS

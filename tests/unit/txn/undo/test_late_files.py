@@ -8,12 +8,13 @@ from pyhudi.format.names import MarkerName, heartbeat_path, marker_folder
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.txn.locks.heartbeat import beating, put_heartbeat
 from tests.support.model import Handles, Row, arrow, problems_on
+from tests.support.versions import EVERY_VERSION
 
 LATE = "29990101000000001"
 DATA = f"oslo/f-0_0-0-0_{LATE}.parquet"
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 def test_files_of_an_action_that_the_timeline_does_not_know_go_with_its_markers(version: int) -> None:
     storage = MemoryStorage()
     Handles(storage).create(table_version=version).upsert(arrow([Row("a", "oslo", 1, 1)]))

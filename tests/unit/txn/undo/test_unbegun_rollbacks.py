@@ -10,11 +10,12 @@ from pyhudi.format.timeline.records import InstantInfo, RollbackPlan
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.txn.locks.heartbeat import put_heartbeat
 from tests.support.model import Handles, Row, arrow, problems_on
+from tests.support.versions import EVERY_VERSION
 
 GONE, ROLLBACK = "20200101000000001", "20200101000000002"
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 def test_our_rollback_of_a_write_that_is_gone_is_dropped(version: int) -> None:
     storage, path = with_rollback(version)
     put_heartbeat(storage, ROLLBACK)

@@ -78,7 +78,7 @@ class Table:
         """What a reader sees, each cell in the group that its key belongs to."""
         table, found = self.metadata, {}
         groups = list_groups(table, partition)
-        assert groups == group_ids(partition, PARTITIONS[partition])
+        assert groups == group_ids(table.config.version, partition, PARTITIONS[partition])
         for piece in table.slices(partition):
             cells = read_current_cells(table, piece, self.data_timeline, stats_type=get_kind(partition).stats_type)
             keys = cells.column("key").combine_chunks()

@@ -9,7 +9,8 @@ from pyhudi import HudiTable, Invalid, Unsupported
 from pyhudi.api.datasource import _new_table
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import CorruptFile
-from pyhudi.format.keys.hashing_metadata import COUNTS_BY_PARTITION, RINGS
+from pyhudi.format.keys.bucket_counts import CONFIGS
+from pyhudi.format.keys.hashing_metadata import RINGS
 from pyhudi.format.names import PROPERTIES, BaseFileName
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
 from pyhudi.index.bucket import FixedBuckets
@@ -177,11 +178,11 @@ def test_without_a_count_a_table_with_rows_is_not_written() -> None:
         handles.open({"hoodie.index.type": "BUCKET"}).upsert(arrow([Row("new", "york", 1, 1)]))
 
 
-def test_counts_by_partition_are_refused() -> None:
+def test_rules_for_counts_that_are_none_are_told() -> None:
     handles = create(BY_BUCKET)
-    handles.storage.put_new(f"{COUNTS_BY_PARTITION}/configs/00000000000000.hashing_config", b"{}")
+    handles.storage.put_new(f"{CONFIGS}/00000000000000.hashing_config", b"{}")
 
-    with pytest.raises(Unsupported, match="partitions have buckets by rules of their own"):
+    with pytest.raises(CorruptFile, match="expected rules for bucket counts as JSON"):
         handles.open().upsert(arrow(ROWS))
 
 

@@ -1,0 +1,169 @@
+"""Giving partitions other numbers of buckets: the rows of those that change are written anew, in one commit."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from pyhudi.api.handle import TableHandle
+from pyhudi.api.reporting import told_write
+from pyhudi.api.writes import WriteCall, WriteCourse
+from pyhudi.engine.local.arrow_source import ArrowSource
+from pyhudi.errors import Invalid
+from pyhudi.format.keys.bucket_counts import BucketCounts, parse_rules
+from pyhudi.index.bucket_counts import count_by_partition
+from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.facts.bucket_facts import (
+    BUCKET_COUNT_DEFAULT,
+    BUCKET_COUNT_MAX,
+    BucketFacts,
+    Rescaling,
+    facts_of_table,
+    read_rules,
+)
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.write import Turns
+from pyhudi.write.input.source import Operation, PreparedWrite
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
+from pyhudi.write.operation import WriteResult, run_row_change
+from pyhudi.write.place.buckets import rules_in_force
+from pyhudi.write.preparation import prepare_write
+from pyhudi.write.rows.partitions import rows_of_partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescaleResult:
+    """What a rescaling did, or would do.
+
+    `requested`, `completed`: its times; None for a dry run, and where the rules are those in force already.
+    `partitions`: path -> the numbers of buckets before and after, of those whose rows were written anew. `rows`: how
+    many these are.
+    """
+
+    requested: str | None
+    completed: str | None
+    partitions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    rows: int = 0
+
+
+class RescaleCalls:
+    """The call of `HudiTable` that rescales buckets."""
+
+    _handle: TableHandle
+
+    def rescale_buckets(
+        self,
+        rules: str,
+        *,
+        default: int | None = None,
+        options: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+    ) -> RescaleResult:
+        """Give partitions other numbers of buckets: those whose number changes are written anew, in one commit.
+
+        `rules`: such as `"2026-1[12].*,16;.*,4"`, a regular expression and a number each. The first one that is found
+        in a partition's path says its number. `default`: for partitions that no rule takes; None: as before.
+        `dry_run`: only says which partitions would be written. The rows get the time of this commit, as in Apache Hudi.
+
+        Memory: as of `insert_overwrite`. Spec: format/indexes.md section 4. Raises: Invalid for rules that are none,
+        and for a table without fixed buckets, or without partitions.
+        """
+        return _rescale_buckets(self._handle, rules, default, WriteCall(options), dry_run=dry_run)
+
+    def bucket_rules(self) -> BucketCounts | None:
+        """The rules by which partitions have numbers of buckets of their own; None where there are none.
+
+        Raises: as `rescale_buckets`.
+        """
+        snapshot, _, settings = self._handle.prepare(None)
+        return rules_in_force(snapshot, _facts(snapshot, settings.bucket_options))
+
+
+def _rescale_buckets(
+    handle: TableHandle, rules: str, default: int | None, call: WriteCall, *, dry_run: bool
+) -> RescaleResult:
+    """As `RescaleCalls.rescale_buckets`."""
+    snapshot, _, settings = handle.prepare(call.options)
+    facts = _facts(snapshot, settings.bucket_options)
+    wanted = BucketCounts(read_rules(rules, facts.engine) or parse_rules(rules), _default(default, snapshot, facts))
+    if dry_run:
+        return RescaleResult(requested=None, completed=None, partitions=_changes(snapshot, facts, wanted))
+    if rules_in_force(snapshot, facts) == replace(wanted, instant=_instant(snapshot, facts)):
+        return RescaleResult(requested=None, completed=None)
+
+    changed: dict[str, tuple[int, int]] = {}
+    result = told_write(_rescale, handle, Operation.INSERT_OVERWRITE.value.lower(), call.options)(wanted, changed, call)
+    return RescaleResult(
+        requested=result.requested, completed=result.completed, partitions=changed, rows=result.inserted
+    )
+
+
+def _rescale(
+    handle: TableHandle, wanted: BucketCounts, changed: dict[str, tuple[int, int]], call: WriteCall
+) -> WriteResult:
+    """Carry out a rescaling. `changed`: gets the partitions whose rows were written."""
+    operation = Operation.INSERT_OVERWRITE
+    snapshot, merged, settings = handle.prepare(call.options)
+    course = WriteCourse(handle, snapshot, merged, settings, operation, call)
+    memory = MemorySettings.from_options(handle.callers_options(call.options))
+    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
+
+    def made(now: Snapshot, held: ExitStack) -> PreparedWrite:
+        facts = _facts(now, settings.bucket_options)
+        changed.clear()
+        changed.update(_changes(now, facts, wanted))
+        source = ArrowSource(rows_of_partitions(now, changed), handle.access.storage, handle.executor, memory)
+        held.callback(source.close)
+        prepared = prepare_write(now, source, operation, settings, is_unordered=False)
+        return replace(prepared, buckets=replace(facts, rescaling=Rescaling(wanted, frozenset(changed))))
+
+    def attempt(turns: Turns) -> WriteResult:
+        with ExitStack() as held:
+            return run_row_change(
+                turns, operation, partial(made, held=held), settings, extra_metadata=course.extra, then=course.finish
+            )
+
+    result = course.run(attempt, handle.access, None)
+    course.follow(result, handle.access, None)
+    return result
+
+
+def _facts(snapshot: Snapshot, options: Mapping[str, str]) -> BucketFacts:
+    facts = facts_of_table(snapshot.config, options)
+    if facts is None or facts.engine != "SIMPLE":
+        found = "another index" if facts is None else f"the engine {facts.engine}"
+        raise Invalid(
+            f"table '{snapshot.config.name}': expected hoodie.index.type=BUCKET with the engine SIMPLE, found {found}; "
+            "cluster() resizes rings of buckets"
+        )
+    if not snapshot.config.partition_by:
+        raise Invalid(f"table '{snapshot.config.name}': expected partitions, each with its count, found none")
+    return facts
+
+
+def _default(asked: int | None, snapshot: Snapshot, facts: BucketFacts) -> int:
+    known = rules_in_force(snapshot, facts)
+    before = known.default if known is not None else facts.bucket_count or BUCKET_COUNT_DEFAULT
+    if asked is None:
+        return before
+    if facts.is_stored and asked != before:
+        raise Invalid(
+            f"default={asked!r}: table '{snapshot.config.name}' stores hoodie.bucket.index.num.buckets={before} for "
+            f"partitions that no rule takes; give a last rule '.*,{asked}' instead"
+        )
+    if type(asked) is not int or not 1 <= asked <= BUCKET_COUNT_MAX:
+        raise Invalid(f"default={asked!r}: expected a number of buckets from 1 to {BUCKET_COUNT_MAX:,}")
+    return asked
+
+
+def _instant(snapshot: Snapshot, facts: BucketFacts) -> str:
+    known = rules_in_force(snapshot, facts)
+    return "" if known is None else known.instant
+
+
+def _changes(snapshot: Snapshot, facts: BucketFacts, wanted: BucketCounts) -> dict[str, tuple[int, int]]:
+    """The partitions whose numbers of buckets differ: before and after."""
+    partitions = snapshot.listing.partitions()
+    known = rules_in_force(snapshot, facts) or BucketCounts((), facts.bucket_count or BUCKET_COUNT_DEFAULT)
+    before, after = (count_by_partition(one, partitions) for one in (known, wanted))
+    return {path: (before[path], after[path]) for path in sorted(partitions) if before[path] != after[path]}
