@@ -125,7 +125,6 @@ def test_what_is_shown_of_one_table_is_the_same(both: Both) -> None:
 
 def test_bounds_files_and_logs_are_the_same(both: Both) -> None:
     both.check("show_metadata_table_column_stats", targetColumns="id,price")
-    both.check("show_metadata_column_stats_overlap", targetColumns="id,price")
     cleaned = both.ours("show_cleans_metadata", limit=10)
     assert cleaned
     name = both.ours("show_fsview_latest", limit=10)[0]

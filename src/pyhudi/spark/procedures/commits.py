@@ -114,7 +114,7 @@ def _show_commit_partitions(call: Invocation) -> list[Row]:
 def _show_commit_write_stats(call: Invocation) -> list[Row]:
     commit = get_commit(call.table, str(call["instant_time"]))
     totals = totals_of([stat for _, stat in commit.stats])
-    average = totals.size_bytes // totals.records if totals.records else 0
+    average = -(-totals.size_bytes // totals.records) if totals.records else 0  # Apache Hudi rounds it up
     return call.limited([(commit.instant.action, totals.size_bytes, totals.records, average)])
 
 

@@ -85,7 +85,8 @@ def _named(call: Invocation, name: str) -> tuple[str, ...]:
 
 def _show_column_stats(call: Invocation) -> list[Row]:
     def rows() -> Iterator[Row]:
-        for bounds in read_bounds_of_files(call.table, _named(call, "partition"), _named(call, "targetColumns")):
+        partitions, columns = _named(call, "partition"), _named(call, "targetColumns")
+        for bounds in read_bounds_of_files(call.table, partitions, columns, newest_only=True):
             yield from zip(*(column.to_pylist() for column in bounds.texts()), strict=True)
 
     return list(rows())

@@ -47,15 +47,19 @@ def _show_fsview_all(call: Invocation) -> list[Row]:
 
 
 def _show_fsview_latest(call: Invocation) -> list[Row]:
+    """Seen: Apache Hudi 1.2.0 counts the bytes of every completed log as scheduled, and names those of the slice's own
+    instant only.
+    """
+
     def row(one: ShownSlice) -> Row:
         base = max(0, one.base_size_bytes)
-        of_base = [size / base if base else -1.0 for size in (one.scheduled_bytes, one.unscheduled_bytes)]
+        of_base = [size / base if base else -1.0 for size in (one.log_size_bytes, 0)]
         names = [
             f"[{','.join(log.name.format() for log in logs)}]" for logs in (one.scheduled_logs, one.unscheduled_logs)
         ]
         return (
             one.slice.partition, one.slice.file_id, one.slice.base_instant, one.base_path, base, len(one.log_paths),
-            one.log_size_bytes, one.scheduled_bytes, one.unscheduled_bytes, *of_base, *names,
+            one.log_size_bytes, one.log_size_bytes, 0, *of_base, *names,
         )  # fmt: skip
 
     return call.limited(row(one) for one in _slices(call, newest_only=True))
