@@ -117,7 +117,6 @@ def test_what_is_shown_of_one_table_is_the_same(both: Both) -> None:
             both.check(name, instant_time=row["commit_time"], limit=100)
     both.check("show_rollback_detail", instant_time=shown["show_rollbacks"][0]["instant"], limit=100)
     both.check("validate_metadata_table_files", verbose=True)
-    both.check("commits_compare", path=str(both.path))
     for partition in ("dt=x", "dt=y"):
         both.check("show_metadata_table_files", partition=partition)
     both.check("show_commits", limit=1)
