@@ -31,10 +31,10 @@ done <tools/locks/pyspark_series.txt
 
 # The oldest versions that pyproject.toml allows of what users install; tests keep their tools.
 echo "== tools/locks/floor.lock"
-of_users='pyarrow|numpy|numba|fastavro|sqlglot|obstore|fsspec|typer|rich|kazoo|thrift|prometheus-client|opentelemetry-.*'
+of_users='pyarrow|pylance|numpy|numba|fastavro|sqlglot|obstore|fsspec|typer|rich|kazoo|thrift|prometheus-client|opentelemetry-.*'
 tools_pinned="$(mktemp)"
 trap 'rm -f "$pinned" "$tools_pinned"' EXIT
 grep -vE "^($of_users|llvmlite)==" "$pinned" >"$tools_pinned"
 compile pyproject.toml --extra cloud --extra fsspec --extra cli --extra zookeeper --extra hive \
-    --extra prometheus --extra opentelemetry --group test -c "$tools_pinned" \
+    --extra prometheus --extra opentelemetry --extra lance --group test -c "$tools_pinned" \
     --resolution lowest-direct --no-annotate "$@" -o tools/locks/floor.lock

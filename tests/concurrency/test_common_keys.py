@@ -101,6 +101,21 @@ def test_new_keys_of_both(kind: dict[str, str], index: str, shared: bool) -> Non
     assert rows_of(storage) == (expected if shared else expected | {"new": 200})
 
 
+@pytest.mark.parametrize("kind", [{}, LOGS], ids=["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_keys_that_no_file_stores_are_compared_too(kind: dict[str, str], shared: bool) -> None:
+    storage = MemoryStorage()
+    a_table(storage, kind, {"hoodie.populate.meta.fields": "false"}, 9)
+
+    theirs = Row("new" if shared else "other", "oslo", 2, 100)
+    error = write_at_once(storage, [Row("new", "oslo", 3, 200)], lambda table: table.upsert(arrow([theirs])))
+
+    assert (error is not None) == shared
+    expected = {row.id: row.v for row in STORED} | {theirs.id: 100} | ({} if shared else {"new": 200})
+    found = HudiTable.open("", storage=storage).scan().to_arrow().select(["id", "v"]).to_pylist()
+    assert sorted((row["id"], row["v"]) for row in found) == sorted(expected.items())
+
+
 def test_a_conflict_that_is_noticed_before_the_work() -> None:
     """The second write plans while the first has begun a file of the same group, and then writes no file."""
     storage = MemoryStorage()

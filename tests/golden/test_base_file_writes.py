@@ -4,6 +4,7 @@ one to a table of ORC files could write files that are none.
 The rows after each step are those of a model: the rows that the table had, changed in the same way.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,13 +15,15 @@ from pyhudi import HudiTable, NotFound, Unsupported
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, base_file_names, with_long
 
-WRITTEN = tuple(
-    name
-    for name in base_file_names()
-    if not ("_drop_part_" in name or "_lance_" in name) and name != "cow_orc_v6_h0150"
+WRITTEN = tuple(name for name in base_file_names() if "_lance_" not in name and name != "cow_orc_v6_h0150")
+"""All but tables of Lance files, which have other columns, and one of buckets whose number it does not say."""
+QUICK = (
+    "cow_bootstrap_meta_v9_h120",
+    "mor_bootstrap_mixed_v6_h0150",
+    "mor_orc_v9_h120",
+    "cow_drop_part_v9_h120",
+    "mor_drop_part_v6_h0150",
 )
-"""All but tables of Lance files, those that drop partition columns, and one of buckets whose number it does not say."""
-QUICK = ("cow_bootstrap_meta_v9_h120", "mor_bootstrap_mixed_v6_h0150", "mor_orc_v9_h120")
 BY_ID = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
 
 
@@ -95,11 +98,31 @@ def test_a_source_that_is_gone_says_where_it_was_looked_for(golden: GoldenTables
         HudiTable.open(path).scan(as_of="00000000000001").to_arrow()
 
 
-@pytest.mark.parametrize("name", ["cow_drop_part_v9_h120", "cow_lance_v9_h120"])
-def test_what_is_read_only_is_refused_before_a_write(unpacked: object, name: str) -> None:
+def test_lance_files_without_their_package_are_refused_before_a_write(
+    unpacked: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert callable(unpacked)
-    table = HudiTable.open(unpacked(name))
+    table = HudiTable.open(unpacked("cow_lance_v9_h120"))
     before = table.timeline()
-    with pytest.raises(Unsupported, match="this release writes tables with"):
+    monkeypatch.setattr("pyhudi.txn.action.session.find_spec", lambda name: None)
+    with pytest.raises(Unsupported, match=r"pip install 'pyhudi\[lance\]'"):
         table.upsert(table.schema().empty_table())
     assert table.timeline() == before
+
+
+@pytest.mark.skipif(find_spec("lance") is None, reason="the package pylance is not there")
+@pytest.mark.parametrize("name", ["cow_lance_v9_h120", "mor_lance_v9_h120"])
+def test_rows_of_lance_files_are_written_whole(unpacked: object, name: str) -> None:
+    assert callable(unpacked)
+    table = HudiTable.open(unpacked(name))
+    model = table.scan(meta_fields=False).to_arrow().sort_by("id")
+
+    updates = changed(model.slice(0, 5))
+    assert table.upsert(updates).updated == 5
+    table.delete(model.slice(5, 3))
+    model = pa.concat_tables([updates, model.slice(8)])
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), model)
+    if table.table_type == "MERGE_ON_READ":
+        assert table.compact().file_groups
+        assert_same_rows(table.scan(query="read_optimized", meta_fields=False).to_arrow(), model)
+    assert any(path.endswith(".lance") for path in table.scan().files())

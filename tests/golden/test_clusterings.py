@@ -27,6 +27,7 @@ SORT = "hoodie.clustering.plan.strategy.sort.columns"
 BY_KEY = {SORT: "_hoodie_record_key"}
 REFUSED = {
     "_no_meta_": "populate.meta.fields|column '_hoodie_record_key'",
+    "_virtual_": "populate.meta.fields|column '_hoodie_record_key'",
     "_bucket_": "bucket index",
     "_nbcc_": "bucket index",
     "_nondefaults_v6_": "payload.class",

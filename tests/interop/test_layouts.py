@@ -18,6 +18,11 @@ from tests.support.reference.client import ReferenceHudi
 ORC = {"hoodie.table.base.file.format": "ORC"}
 WITHOUT_META = {"hoodie.populate.meta.fields": "false"}
 
+LEFT_OUT = {
+    "hoodie.datasource.write.drop.partition.columns": "true",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+}
+
 
 def rows(ids: range, ts: int) -> pa.Table:
     """What 1.2.0 can write when it rewrites an ORC file: no dates, and whole seconds (it drops the rest)."""
@@ -41,6 +46,15 @@ def rows(ids: range, ts: int) -> pa.Table:
         ("hudi_120", 9, ORC, "MERGE_ON_READ"),
         ("hudi_120", 9, WITHOUT_META, "COPY_ON_WRITE"),
         ("hudi_0150", 6, WITHOUT_META, "COPY_ON_WRITE"),
+        ("hudi_120", 9, WITHOUT_META, "MERGE_ON_READ"),
+        ("hudi_120", 8, WITHOUT_META, "MERGE_ON_READ"),  # 1.0.2 cannot read its own: NullPointerException on its logs
+        ("hudi_0150", 6, WITHOUT_META, "MERGE_ON_READ"),
+        ("hudi_120", 9, LEFT_OUT, "COPY_ON_WRITE"),
+        ("hudi_120", 9, LEFT_OUT, "MERGE_ON_READ"),
+        ("hudi_102", 8, LEFT_OUT, "COPY_ON_WRITE"),
+        ("hudi_102", 8, LEFT_OUT, "MERGE_ON_READ"),
+        ("hudi_0150", 6, LEFT_OUT, "COPY_ON_WRITE"),
+        ("hudi_0150", 6, LEFT_OUT, "MERGE_ON_READ"),
     ],
 )
 def test_both_write_to_a_table_of_ours(
@@ -83,6 +97,8 @@ def test_both_write_to_a_table_of_ours(
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.table.type": table_type,
         **properties,
+        "hoodie.write.table.version": str(version),
+        "hoodie.write.auto.upgrade": "false",
     }
     hudi.write(path, rows(range(150, 160), 3), operation="upsert", **options)
     put(rows(range(150, 160), 3))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pyhudi import HudiTable, Unsupported, register_merger
+from pyhudi import HudiTable, Unsupported, register_merger, register_payload_class
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.read.plan import table_rules
 from tests.support.model import StepClock, seeded_uuids
@@ -43,9 +43,11 @@ def largest_or_gone(older: Row, newer: Row) -> Row | None:
 
 
 register_merger(STRATEGY, LargestOrGone)
+register_payload_class("com.acme.LargestOrGonePayload", LargestOrGone)
 
 MODES: dict[str, dict[str, str]] = {
     "custom": {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": STRATEGY},
+    "payload of one's own": {PAYLOAD: "com.acme.LargestOrGonePayload"},
     "partial payload": {PAYLOAD: f"{MODEL}PartialUpdateAvroPayload"},
     "nondefaults payload": {PAYLOAD: f"{MODEL}OverwriteNonDefaultsWithLatestAvroPayload"},
     "delete field": {"hoodie.payload.delete.field": "b", "hoodie.payload.delete.marker": "D"},
@@ -55,7 +57,12 @@ MODES: dict[str, dict[str, str]] = {
     },
 }
 ONLY_9 = {"fill unavailable"}
-CASES = [(mode, version) for mode in MODES for version in (8, 9) if version == 9 or mode not in ONLY_9]
+OWN_PAYLOAD = "payload of one's own"
+CASES = [
+    *((mode, n) for mode in MODES for n in (8, 9) if mode != OWN_PAYLOAD and (n == 9 or mode not in ONLY_9)),
+    (OWN_PAYLOAD, 6),
+    *(pytest.param(OWN_PAYLOAD, n, marks=pytest.mark.long) for n in (8, 9)),
+]
 
 rows = st.fixed_dictionaries(
     {

@@ -9,15 +9,16 @@ import pytest
 
 from pyhudi import HudiError, HudiTable
 
-OFTEN = 4
+OFTEN = 5
 CLASSES = (
+    "hoodie.table.keygenerator.class",
+    "hoodie.index.class",
     "hoodie.compaction.payload.class",
     "hoodie.datasource.write.payload.class",
     "hoodie.table.legacy.payload.class",
     "hoodie.record.merge.strategy.id",
     "hoodie.write.record.merge.custom.implementation.classes",
     "hoodie.datasource.write.record.merger.impls",
-    "hoodie.table.keygenerator.class",
     "hoodie.table.keygenerator.type",
     "hoodie.datasource.write.keygenerator.class",
     "hoodie.write.lock.provider",

@@ -430,6 +430,18 @@ def test_what_the_jvm_is_answered_is_kept_until_it_has_it(spark: Any) -> None:
         assert found() is not None
 
 
+@pytest.mark.parametrize("kind", ["copy on write", "few rows in logs"])
+def test_zeros_of_both_signs_are_one_value(registered: Any, tmp_path: Path, kind: str) -> None:
+    """Spark skips row groups whose dictionary lacks a value, and takes 0.0 and -0.0 for two."""
+    table = HudiTable.create(f"{tmp_path}/t", name="t", record_key="id", ordering="ts", **KINDS[kind])
+    table.bulk_insert(pa.table({"id": ["a", "b", "c"], "ts": [1] * 3, "x": [-0.0, 1.0, -0.0]}))
+    table.upsert(pa.table({"id": ["b"], "ts": [2], "x": [2.0]}))
+
+    assert {row.id for row in table.scan().to_spark(registered).where("x = 0.0D").collect()} == {"a", "c"}
+    frame = registered.read.format("hudi").load(f"{tmp_path}/t")
+    assert {row.id for row in frame.where("x IN (0.0D, 7.0D)").collect()} == {"a", "c"}
+
+
 @pytest.mark.parametrize("kind", ["copy on write", "few rows in logs", "logs larger than base files"])
 def test_nan_is_found_by_filters(registered: Any, tmp_path: Path, kind: str) -> None:
     """Parquet's bounds pass over NaN, and Spark skips what is out of bounds."""

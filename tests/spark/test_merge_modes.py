@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyhudi import HudiTable, register_merger
+from pyhudi import HudiTable, register_merger, register_payload_class
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import collected
 
@@ -19,6 +19,7 @@ MODES = {
         "hoodie.record.merge.mode": "CUSTOM",
         "hoodie.record.merge.strategy.id": "b2f0a8de-2f43-4a0e-9c61-3f6b8f5a1c77",
     },
+    "payload": {"hoodie.compaction.payload.class": "com.acme.SumPayload"},
     "partial": {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"},
     "marks": {"hoodie.payload.delete.field": "note", "hoodie.payload.delete.marker": "gone"},
 }
@@ -35,6 +36,7 @@ def new_merger() -> Any:
 
 
 register_merger(MODES["merger"]["hoodie.record.merge.strategy.id"], new_merger)
+register_payload_class("com.acme.SumPayload", new_merger)
 
 BATCHES: list[list[tuple[Any, ...]]] = [
     [(f"k{n}", 5, n, "first") for n in range(20)],
@@ -45,8 +47,10 @@ BATCHES: list[list[tuple[Any, ...]]] = [
 @pytest.mark.parametrize(
     "kind, mode",
     [
-        *(("MERGE_ON_READ", mode) for mode in MODES),
-        ("COPY_ON_WRITE", "merger"),
+        *(("MERGE_ON_READ", mode) for mode in MODES if mode != "payload"),
+        ("COPY_ON_WRITE", "payload"),
+        pytest.param("COPY_ON_WRITE", "merger", marks=pytest.mark.long),
+        pytest.param("MERGE_ON_READ", "payload", marks=pytest.mark.long),
         pytest.param("COPY_ON_WRITE", "partial", marks=pytest.mark.long),
         pytest.param("COPY_ON_WRITE", "marks", marks=pytest.mark.long),
     ],

@@ -262,7 +262,8 @@ def test_overwrites_replace_what_they_name(filled: Sql) -> None:
     sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1")
     assert sql.rows("t") == [C, (7, "g", 1, "x")]
     sql("INSERT OVERWRITE TABLE t PARTITION (dt) SELECT 8, 'h', 1, 'y'")
-    assert sql.rows("t") == [(7, "g", 1, "x"), (8, "h", 1, "y")]
+    assert sql.rows("t") == [(8, "h", 1, "y")]
+    sql("INSERT INTO t VALUES (7, 'g', 1, 'x')")
     sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1 WHERE false")
     assert sql.rows("t") == [(8, "h", 1, "y")]
     sql("INSERT OVERWRITE t SELECT id + 1, name, ts, 'z' FROM t")
@@ -273,6 +274,31 @@ def test_overwrites_replace_what_they_name(filled: Sql) -> None:
     finally:
         sql.spark.conf.unset("hoodie.datasource.overwrite.mode")
     assert sql.rows("t") == [(1, "i", 1, "w"), (9, "h", 1, "z")]
+
+
+def test_an_overwrite_of_some_partition_values_goes_by_the_mode(sql: Sql) -> None:
+    sql(
+        "CREATE TABLE h (id INT, d STRING, h STRING) USING hudi PARTITIONED BY (d, h) TBLPROPERTIES (primaryKey = 'id')"
+    )
+    full = "INSERT OVERWRITE h VALUES (1, 'x', '0'), (2, 'x', '1'), (3, 'y', '0')"
+    one, mixed = "INSERT OVERWRITE h PARTITION (d, h) SELECT 9, 'y', '0'", "PARTITION (d = 'x', h) SELECT 9, '0'"
+
+    def after(text: str, mode: str) -> list[int]:
+        sql(full)
+        sql.spark.conf.set("hoodie.datasource.overwrite.mode", mode)
+        commits = sql.commits("h")
+        try:
+            sql(text)
+        finally:
+            sql.spark.conf.unset("hoodie.datasource.overwrite.mode")
+        assert sql.commits("h") == commits + 1
+        return sorted(row[0] for row in sql("SELECT id FROM h"))
+
+    assert after(one, "static") == [9]
+    assert after(one, "dynamic") == [1, 2, 9]
+    assert after(f"INSERT OVERWRITE h {mixed}", "static") == [3, 9]
+    assert after(f"INSERT OVERWRITE h {mixed}", "dynamic") == [2, 3, 9]
+    assert after(f"INSERT OVERWRITE h {mixed} WHERE false", "static") == [3]
 
 
 def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:

@@ -24,10 +24,20 @@ def rows(ids: range, ts: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_BLOOM"])
-def test_rows_find_their_keys_without_meta_fields(spark: Any, tmp_path: Path, handover: str, index: str) -> None:
+@pytest.mark.parametrize(
+    "table_type, index",
+    [
+        ("COPY_ON_WRITE", "GLOBAL_BLOOM"),
+        ("MERGE_ON_READ", "SIMPLE"),
+        pytest.param("COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
+        pytest.param("MERGE_ON_READ", "GLOBAL_BLOOM", marks=pytest.mark.long),
+    ],
+)
+def test_rows_find_their_keys_without_meta_fields(
+    spark: Any, tmp_path: Path, handover: str, index: str, table_type: str
+) -> None:
     table = HudiTable.create(
-        tmp_path / "t", name="t", record_key=["id", "code"], partition_by="day", ordering="ts",
+        tmp_path / "t", name="t", record_key=["id", "code"], partition_by="day", ordering="ts", table_type=table_type,
         properties={"hoodie.populate.meta.fields": "false", "hoodie.index.type": index},
     )  # fmt: skip
     table.bulk_insert(on_spark(spark, rows(range(60), 1), tmp_path))
@@ -38,3 +48,12 @@ def test_rows_find_their_keys_without_meta_fields(spark: Any, tmp_path: Path, ha
     expected = pa.concat_tables([rows(range(5, 50), 1), rows(range(50, 70), 2)])
     assert_same_rows(table.scan().to_arrow(), expected)
     assert_same_rows(table.scan().to_spark(spark).toArrow(), expected)
+
+    if table_type == "MERGE_ON_READ":
+        table.upsert(on_spark(spark, rows(range(3, 8), 4), tmp_path))  # two of them were deleted in a log
+        table.upsert(on_spark(spark, rows(range(60, 70), 5), tmp_path))
+        expected = pa.concat_tables([rows(range(3, 8), 4), rows(range(8, 50), 1), rows(range(50, 60), 2)])
+        expected = pa.concat_tables([expected, rows(range(60, 70), 5)])
+        assert_same_rows(table.scan().to_spark(spark).toArrow(), expected)
+        assert table.compact().file_groups
+        assert_same_rows(table.scan(query="read_optimized").to_spark(spark).toArrow(), expected)

@@ -121,7 +121,7 @@ def stored_stats(snapshot: Snapshot) -> Stats:
             else:
                 path = join(partition, file.name)
                 content = snapshot.storage.get(path)
-                blocks = slice_blocks([(path, MemoryLog(content), len(content))], lambda _: True)
+                blocks = slice_blocks([(path, MemoryLog(content), len(content))], snapshot.timeline.is_committed)
                 rows = [b for block in blocks if block.type in DATA_TYPES for b in read_batches(block)]
                 for column in columns:
                     values = [value for batch in rows for value in batch.column(column.name).to_pylist()]

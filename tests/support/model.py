@@ -293,13 +293,14 @@ def empty_logs(snapshot: Snapshot) -> Iterator[str]:
 
 
 def voided_logs(snapshot: Snapshot) -> Iterator[str]:
-    """Logs that rollbacks left, where they are not deleted, and those that say so: before version 8."""
-    storage, timeline = snapshot.storage, snapshot.timeline
-    root = storage.location.uri.rstrip("/")
-    for rollback in completed_rollbacks(storage, timeline):
-        for of in rollback.partition_metadata.values():
+    """Logs that rollbacks left, where they are not deleted, and those that say so: before version 8.
+
+    A rollback that was planned before the table moved names them by their place of then.
+    """
+    for rollback in completed_rollbacks(snapshot.storage, snapshot.timeline):
+        for partition, of in rollback.partition_metadata.items():
             logs = {**(of.rollback_log_files or {}), **(of.log_files_from_failed_commit or {})}
-            yield from (log.removeprefix(f"{root}/") for log in logs)
+            yield from (join(partition, log.rpartition("/")[2]) for log in logs)
 
 
 def completed_rollbacks(storage: Storage, timeline: Timeline) -> Iterator[RollbackMetadata]:

@@ -1,5 +1,6 @@
 """Runs of several writers, services and readers on one table, drawn by a seed, and what must hold after each."""
 
+import builtins
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
+import pyhudi.services
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Bug, CorruptFile, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.format.timeline.instant import PENDING_SERVICE_ACTIONS, WRITE_ACTIONS
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table.view.pending import is_clustering
 from pyhudi.testing.crashing import Crash
 from pyhudi.txn.locks.guard import Guard, MemoryGuard
 from pyhudi.txn.locks.lease import LeaseGuard
@@ -141,12 +144,16 @@ def same(history: Any) -> Any:
 
 @dataclass
 class Run:
-    """One run. `happened`: what is sure or possible; `outcomes`: operations by name and outcome."""
+    """One run. `happened`: what is sure or possible; `outcomes`: operations by name and outcome.
+
+    `clusters`: there are clusterings and service processes, too, on tables where rows may lie anywhere.
+    """
 
     seed: int
     faults: Faults
     actors: int | None = None
     variant: Variant | None = None
+    clusters: bool = False
     calls: list[str] = field(default_factory=list)
     happened: list[Happened] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -156,7 +163,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
-        drawn = self.random.choice(VARIANTS)
+        drawn = self.random.choice([one for one in VARIANTS if not (self.clusters and one.index == "BUCKET")])
         self.variant = self.variant or drawn
         self.base = base_table(self.variant)
         self.storage = self.base.storage.copy()
@@ -183,6 +190,11 @@ class Run:
             options["hoodie.compact.inline"] = pick(["false", "false", "true"])
             options["hoodie.compact.inline.max.delta.commits"] = 2
             options["hoodie.parquet.small.file.limit"] = pick(["0", "104857600"])
+        if self.clusters:
+            options["hoodie.clustering.inline.max.commits"] = pick([1, 2])
+            options["hoodie.clustering.plan.strategy.sort.columns"] = pick(["", "v"])
+            options["hoodie.clustering.updates.strategy"] = pick(UPDATES)
+            options["hoodie.clustering.rollback.pending.replacecommit.on.conflict"] = pick(["false", "true"])
         return options
 
     def open(self, process: Process) -> HudiTable:
@@ -258,14 +270,18 @@ class Run:
         keeper = Process("keeper", is_faulty=False)
         try:
             last = self._write("upsert", [Row("k0", "oslo", 1, 9_999), Row("last", "rome", 1, 9_998)])
+            if self.clusters:  # what is planned may keep writes off its file groups
+                self.open(keeper).run_clusterings()
             self._act(keeper, [last])
             if self.outcomes["upsert: done"] == 0 or self.happened[-1].step is None:
                 self.problems.append(f"the last upsert failed: {self.outcomes}")
             table = self.open(keeper)
-            left = [i for i in table.timeline() if not i.is_completed]
+            timeline = table._access.snapshot().timeline
             planned = {*PENDING_SERVICE_ACTIONS, "indexing", "clean"}
             self.problems += [
-                f"pending after a write: {i.action} {i.requested}" for i in left if i.action not in planned
+                f"pending after a write: {i.action} {i.requested}"
+                for i in timeline
+                if not i.is_completed and i.action not in planned and not is_clustering(self.storage, timeline, i)
             ]
             table.clean()
             if self.variant is not None and self.variant.has_logs:
@@ -287,7 +303,7 @@ class Run:
     def _draw(self) -> Call:
         """An operation and its rows."""
         assert self.variant is not None
-        names = dict(WEIGHTS)
+        names = {**WEIGHTS, **(CLUSTERINGS if self.clusters else {})}
         if not self.variant.has_logs:
             for name in ("compact", "schedule_compaction", "log_compact", "read_optimized"):
                 del names[name]
@@ -383,7 +399,25 @@ SERVICES: Mapping[str, Callable[[HudiTable], object]] = {
     "archive": lambda table: table.archive(),
     "build_record_index": lambda table: table.build_index("record_index"),
     "build_column_stats": lambda table: table.build_index("column_stats", columns=["v"]),
+    "cluster": lambda table: table.cluster(),
+    "schedule_clustering": lambda table: table.schedule_clustering(),
+    "run_clusterings": lambda table: table.run_clusterings(),
+    "service_process": lambda table: look_after(table),
 }
+UPDATES = ("SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy")
+CLUSTERINGS = {"cluster": 3.0, "schedule_clustering": 1.5, "run_clusterings": 1.5, "service_process": 3.0}
+"""How often these are drawn, compared with `WEIGHTS`."""
+
+
+def look_after(table: HudiTable) -> None:
+    """A round of a service process. Raises: Bug for a service that failed with anything but an error of ours."""
+    names = ("failed_writes", "compaction", "log_compaction", "clustering", "indexing", "clean", "archive")
+    report = pyhudi.services.run(table, services=names, options=table._handle.options, once=True)
+    for one in (one for found in report.tables.values() for one in found):
+        if one.state == "failed" and one.reason.partition(":")[0] in dir(builtins):
+            raise Bug(f"{one.service}: {one.reason}")
+
+
 READS = ("scan", "incremental", "time_travel", "lookup", "read_optimized")
 WEIGHTS = {
     **dict.fromkeys(("insert", "delete", "insert_overwrite", "delete_partitions", "compact", "clean"), 2.0),

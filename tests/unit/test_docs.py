@@ -64,7 +64,7 @@ def test_the_pages_with_examples_are_these() -> None:
         *("README.md", "tables.md", "writing.md", "reading.md", "merging.md", "compaction.md", "indexes.md"),
         *("savepoints.md", "from-delta.md", "deleting.md", "options.md", "storage.md", "locks.md"),
         *("concurrency.md", "metrics.md", "clustering.md", "services.md", "row-level-changes.md", "change-data.md"),
-        "versions.md",
+        *("versions.md", "extending.md"),
         *("schema-evolution.md", "base-files.md", "bootstrap.md"),
     }
     assert {page.name for page in PAGES if examples(page)} == with_examples

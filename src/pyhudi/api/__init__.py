@@ -5,8 +5,11 @@ from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.rescaling import RescaleResult
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
+from pyhudi.format.keys.own_generators import KeyGenerator, register_key_generator
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.merge.mergers import RecordMerger, register_merger
+from pyhudi.index.own.protocol import IndexOf, LocationChanges, OwnIndex, register_index
+from pyhudi.merge.mergers import RecordMerger, register_merger, register_payload_class
+from pyhudi.options.dotted_names import allow_dotted_names
 from pyhudi.options.verdicts import OptionVerdict, option_verdicts
 from pyhudi.services.archive.run import ArchiveResult
 from pyhudi.services.clean.run import CleanResult
@@ -29,8 +32,12 @@ __all__ = [
     "RescaleResult",
     "Explanation",
     "HudiTable",
+    "IndexOf",
     "Instant",
+    "KeyGenerator",
+    "LocationChanges",
     "OptionVerdict",
+    "OwnIndex",
     "RecordMerger",
     "RestoreResult",
     "RollbackResult",
@@ -40,6 +47,10 @@ __all__ = [
     "TableMetadata",
     "When",
     "WriteResult",
+    "allow_dotted_names",
     "option_verdicts",
+    "register_index",
+    "register_key_generator",
     "register_merger",
+    "register_payload_class",
 ]

@@ -9,6 +9,7 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
+from pyhudi.index.own.protocol import IndexOf, find_index, is_own_index
 from pyhudi.metadata.kinds.registry import index_pruners
 from pyhudi.metadata.store.files_partition import is_metadata_table_gone, open_listing
 from pyhudi.metadata.store.indexes import open_indexes
@@ -31,6 +32,7 @@ from pyhudi.txn.locks.guard import Guard, open_guard
 from pyhudi.txn.locks.hold import Hold
 from pyhudi.txn.locks.providers.registry import provided_guard
 from pyhudi.txn.locks.providers.settings import LockSettings
+from pyhudi.write.own_index import OwnIndexKeeper
 from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
@@ -147,9 +149,21 @@ def commit_participants(
     readers: Executor | None = None,
     rebuilds: Collection[str] = (),
 ) -> list[CommitParticipant]:
-    """Who takes part in each commit of a table: its metadata table, and the history of its columns."""
+    """Who takes part in a table's commits: its metadata table, the history of its columns, an index of the user's."""
     upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers, rebuilds)
-    return [upkeep, SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)]
+    history = SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)
+    parts: list[CommitParticipant] = [upkeep, history]
+    name = settings.index_class
+    if not name:
+        return parts
+    if not is_own_index(name):  # a service looks no keys up
+        log.warning("%s: index '%s' is not registered here; the next write tells it", snapshot.config.name, name)
+        return parts
+    own = IndexOf(access.storage.location.uri, snapshot.config.name)
+    return [
+        *parts,
+        OwnIndexKeeper(find_index(name), own, access.snapshot, hold.confirm, executor, readers or executor),
+    ]
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:

@@ -14,13 +14,14 @@ from pyhudi.api.access import attempt_number, commit_texts, locked_access, metad
 from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.engine.local.executors import LocalExecutor, LocalSliceWork, worker_count
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.names import PROPERTIES, PROPERTIES_BACKUP
 from pyhudi.format.properties import encode_table_properties
 from pyhudi.format.schema.conversion import avro_from_arrow, record_name
 from pyhudi.options.read_options import SOURCE_FOLDER
-from pyhudi.options.resolve import merge_options
+from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.table_facts import Fact
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.bootstrap.folder import claim_folder, refuse_others
 from pyhudi.services.bootstrap.look import look_at_source, stored_uri
@@ -41,10 +42,10 @@ from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSessi
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.versions import NEW_TABLE_VERSION
+from pyhudi.write.file_settings import base_file_settings
 from pyhudi.write.handles.skeleton import SkeletonTarget
 from pyhudi.write.input.source import Operation, PreparedWrite, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import base_file_settings
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.settings import WriteSettings
 
@@ -187,6 +188,11 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
     """Make the table. Arguments and errors: as of `HudiTable.bootstrap`."""
     if not call.new.record_key:
         raise Invalid("record_key: expected the columns that make up the key of each row, found none")
+    if find_fact(call.new.properties, Fact.KEY_GENERATOR) == "OTHER":
+        raise Unsupported(
+            "bootstrap with a key generator of your own: the source's folders are the partitions, whose paths such a "
+            "generator would make; bootstrap with one of Apache Hudi's, or write the rows to a table by bulk_insert"
+        )
     AfterCommitSettings.from_options(call.options)
     settings = replace(WriteSettings.from_options(call.options), lock=LockSettings.from_options(call.options, {}))
     modes = BootstrapSettings.from_options(call.options)

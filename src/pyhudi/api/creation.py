@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from pyhudi.api import frames
 from pyhudi.api.commit_callback import refuse_stored_callback
+from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
 from pyhudi.options.resolve import merge_options
@@ -31,6 +32,7 @@ def make_table(
     properties: Mapping[str, object] | None,
 ) -> None:
     """Make a new table. Arguments and errors: as of `HudiTable.create`."""
+    load_named(properties)
     given = merge_options(write=properties, opened=None, table={})
     refuse_stored_callback(given)
     WriteSettings.from_options(given)

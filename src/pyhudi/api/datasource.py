@@ -12,6 +12,7 @@ from pyhudi.api.commit_callback import PREFIX as CALLBACK_PREFIX
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
+from pyhudi.api.own_names import load_named
 from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import NO_CALL, WriteCall
 from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported
@@ -121,6 +122,7 @@ def save_dataframe(
     insert_overwrite and insert_overwrite_table it replaces rows of the table that is there. `ignore` and `error` are as
     in Spark. `call`: what else goes with the commit; its options do not count.
     """
+    load_named(options)
     merged = merge_options(write=options, opened=None, table={})
     operation = _operation(merged)
     if operation == _BOOTSTRAP:
@@ -178,6 +180,7 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
 
     Raises: as `save_dataframe`.
     """
+    load_named(options)
     merged = merge_options(write=options, opened=None, table={})
     if _operation(merged) == _BOOTSTRAP:
         raise Invalid(f"{_OPERATION}='{_BOOTSTRAP}': makes a table of files once; expected an operation that adds rows")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_participants, locked_access
+from pyhudi.api.own_names import load_named
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
@@ -26,6 +27,7 @@ def prepare_call(
 
     `opened`: the options of the handle. `options`: those of the call.
     """
+    load_named(opened, options)
     snapshot = access.snapshot()
     refuse_unwritable(snapshot.config, access.location.uri)
 

@@ -69,7 +69,8 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     rows = plain_rows(frames.arrow_table(keys))
     if spec.makes_keys:
         raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
-    missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
+    needed = spec.columns if spec.own_generator else snapshot.config.record_key
+    missing = [name for name in needed if name not in rows.column_names]
     if missing:
         raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
     if snapshot.schema_text is not None:
@@ -100,7 +101,7 @@ def _texts_of(snapshot: Snapshot, keys: list[object]) -> pa.Array:
         found = pa.array(keys)
         if pa.types.is_null(found.type) or pa.types.is_string(found.type):
             return _spelled(found.cast(pa.string()), spec)
-        if spec.makes_keys or len(columns) != 1 or snapshot.schema_text is None:
+        if spec.makes_keys or spec.own_generator or len(columns) != 1 or snapshot.schema_text is None:
             raise Invalid(
                 f"keys: expected texts of record keys, found {found.type}; give texts, or rows of the key columns"
             )

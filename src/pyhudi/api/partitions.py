@@ -1,15 +1,29 @@
 """The partitions of a table that have rows, and what their paths tell."""
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import pyarrow as pa
 
 from pyhudi.api.table import HudiTable
+from pyhudi.api.writes import WriteCall, write
 from pyhudi.format.keys.record_keys import key_text, partition_values
+from pyhudi.write.input.source import Operation
+from pyhudi.write.operation import WriteResult
 
 
 def living_partitions(table: HudiTable) -> tuple[str, ...]:
     """The paths of partitions that have file groups, sorted. Requests: a listing of each partition."""
     snapshot = table._access.snapshot()
     return tuple(sorted(path for path in snapshot.listing.partitions() if snapshot.slices(path)))
+
+
+def overwrite_partitions(
+    table: HudiTable, rows: Any, partitions: Collection[str], options: Mapping[str, object]
+) -> WriteResult:
+    """Replace these partitions, and those of the rows, by the rows: in one commit. `rows`: as of `insert_overwrite`."""
+    call = WriteCall(options, also_replaced=frozenset(partitions))
+    return write(table._handle, Operation.INSERT_OVERWRITE, rows, call)
 
 
 def partition_texts(table: HudiTable, path: str) -> dict[str, str | None]:

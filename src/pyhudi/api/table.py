@@ -14,6 +14,7 @@ from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.metadata import TableMetadata
+from pyhudi.api.own_names import load_named
 from pyhudi.api.queries import TimeLike, Where
 from pyhudi.api.rescaling import RescaleCalls
 from pyhudi.api.rows.calls import RowCalls
@@ -124,6 +125,7 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
         access = table_access(
             path, storage_options=storage_options, storage=storage, clock=clock, random=random, lock=lock
         )
+        load_named(options)
         given = merge_options(write=options, opened=None, table={})
         AfterCommitSettings.from_options(given)
         if not WriteSettings.from_options(given).metadata_enabled:

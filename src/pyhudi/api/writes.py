@@ -66,12 +66,14 @@ class WriteCall:
     """What a caller says beside the rows. `extra_metadata`: stored in the commit. `on_commit`: told of the result.
 
     `may_begin`: looks at the table in the turn in which the write begins, and raises if the write must not be.
+    `also_replaced`: the partitions that an overwrite replaces, whether or not it has rows for them.
     """
 
     options: Mapping[str, object] | None = None
     extra_metadata: Mapping[str, str] | None = None
     on_commit: OnCommit | None = None
     may_begin: Callable[[Snapshot], None] | None = None
+    also_replaced: frozenset[str] = frozenset()
 
 
 NO_CALL = WriteCall()
@@ -93,6 +95,7 @@ def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall
     cluster = frames.cluster_of(data)
     try:
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
+        prepared = replace(prepared, also_replaced=call.also_replaced)
 
         def attempt(turns: Turns) -> WriteResult:
             nonlocal prepared
@@ -102,6 +105,7 @@ def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall
                 except StaleInput:
                     now = access.snapshot()
                     prepared = prepare_anew(prepared, now, source, operation, settings, is_unordered=deletes)
+                    prepared = replace(prepared, also_replaced=call.also_replaced)
 
         result = course.run(attempt, access, cluster)
         del prepared, attempt  # which hold the rows: a compaction that follows needs the memory
@@ -228,7 +232,8 @@ def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, 
 def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[str, ...]:
     """As `HudiTable.partitions_of`."""
     snapshot, _, settings = handle.prepare(options)
-    in_partitions = replace(settings, index_type="SIMPLE")  # a delete by a global index would pass over them
+    # A delete by a global index would pass over them.
+    in_partitions = replace(settings, index_type="SIMPLE", index_class="")
     _, source = _source(handle, data, options)
     try:
         return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counted.counts))

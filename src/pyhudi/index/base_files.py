@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.format.names import join
-from pyhudi.index.hits import FoundKeys, Hits, KeyBounds
+from pyhudi.index.hits import FoundKeys, Hits, KeyBounds, hits_of_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import FileSlice
 
@@ -163,13 +163,4 @@ def _hits_of_rows(key_numbers: np.ndarray, key_count: int, found: Sequence[tuple
         np.array([at for at, _ in found], dtype=np.int32), np.array([len(keys.numbers) for _, keys in found], dtype=int)
     )
 
-    order = np.argsort(of_key, kind="stable")
-    counts = np.bincount(of_key, minlength=key_count)
-    starts = np.cumsum(counts) - counts
-
-    # A row has one hit for each file group that holds its key: `nth` counts a row's hits from 0.
-    per_row = counts[key_numbers]
-    rows = np.repeat(np.arange(len(key_numbers)), per_row)
-    nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
-    hit = order[starts[key_numbers[rows]] + nth]
-    return Hits(rows, group[hit], position[hit])
+    return hits_of_rows(key_numbers, key_count, of_key, group, position)

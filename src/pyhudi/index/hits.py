@@ -26,6 +26,26 @@ class Hits:
     positions: np.ndarray
 
 
+def hits_of_rows(
+    key_numbers: np.ndarray, key_count: int, of_key: np.ndarray, groups: np.ndarray, positions: np.ndarray
+) -> Hits:
+    """Turns keys found in file groups into hits of input rows.
+
+    `key_numbers`: for each input row the number of its key, of `key_count`. `of_key`, `groups`, `positions`: for each
+    find the key's number, and as in `Hits`.
+    """
+    order = np.argsort(of_key, kind="stable")
+    counts = np.bincount(of_key, minlength=key_count)
+    starts = np.cumsum(counts) - counts
+
+    # A row has one hit for each file group that holds its key: `nth` counts a row's hits from 0.
+    per_row = counts[key_numbers]
+    rows = np.repeat(np.arange(len(key_numbers)), per_row)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+    hit = order[starts[key_numbers[rows]] + nth]
+    return Hits(rows, groups[hit], positions[hit])
+
+
 @dataclass(frozen=True)
 class FoundKeys:
     """The distinct keys of an input that a base file holds: their numbers, ascending, and the positions of their rows.

@@ -1,4 +1,4 @@
-"""Mergers that users register, by the id of their merge strategy."""
+"""Mergers that users register, by the id of their merge strategy or by the payload class that they stand for."""
 
 import re
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import Bug, Invalid
+from pyhudi.options.registered import PAYLOAD_CLASSES, OwnKind, Registered, checked_name
 
 EVENT_TIME_ID: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_ID: Final = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
@@ -31,10 +32,13 @@ class RecordMerger(Protocol):
         ...
 
 
-_mergers: dict[str, Callable[[], RecordMerger]] = {}
+MergerFactory: TypeAlias = Callable[[], RecordMerger]
+
+_mergers: Registered[MergerFactory] = Registered(OwnKind.MERGER, lambda factory: factory)
+_payloads: Registered[MergerFactory] = Registered(OwnKind.PAYLOAD_CLASS, lambda factory: factory)
 
 
-def register_merger(strategy_id: str, factory: Callable[[], RecordMerger]) -> None:
+def register_merger(strategy_id: str, factory: MergerFactory) -> None:
     """Let the merger that `factory` makes (usually a class) merge tables with this merge strategy.
 
     Call it in every process that opens such a table, before opening it. Registering the same definition again, as when
@@ -46,22 +50,34 @@ def register_merger(strategy_id: str, factory: Callable[[], RecordMerger]) -> No
         raise Invalid(f"merge strategy '{strategy_id}': expected a UUID, as hoodie.record.merge.strategy.id holds it")
     if name in (EVENT_TIME_ID, COMMIT_TIME_ID, PAYLOAD_ID):
         raise Invalid(f"merge strategy '{strategy_id}': expected an id of your own, this one is Apache Hudi's")
-    taken = _mergers.get(name)
-    if taken is not None and _definition(taken) != _definition(factory):
-        raise Invalid(f"merge strategy '{strategy_id}': already registered with {taken!r}")
-    _mergers[name] = factory
+    _mergers.add(name, factory)
 
 
-def _definition(factory: Callable[[], RecordMerger]) -> object:
-    """What identifies a factory: its module and name, or the object itself if it has no name."""
-    name = getattr(factory, "__qualname__", None)
-    is_named = name is not None and "<lambda>" not in name
-    return (factory.__module__, name) if is_named else factory
+def register_payload_class(payload_class: str, factory: MergerFactory) -> None:
+    """Let the merger that `factory` makes stand for a payload class, whose Java code pyhudi cannot run.
+
+    `payload_class`: as the table's `hoodie.compaction.payload.class` spells it, such as `com.acme.VisitsPayload`.
+    Scans, writes and compactions of such tables then go by the merger: within the log, and of the log with the base
+    row. That it does what the Java class does is up to you. Otherwise as `register_merger`.
+    Raises: Invalid for a name that is none, is Apache Hudi's own, or is taken by another definition.
+    """
+    if not callable(factory):
+        raise Invalid(
+            f"payload class '{payload_class}': expected a class or function that makes a merger, "
+            f"found {type(factory).__name__}"
+        )
+    _payloads.add(checked_name(OwnKind.PAYLOAD_CLASS, payload_class, PAYLOAD_CLASSES), factory)
 
 
 def find_merger(strategy_id: str) -> RecordMerger | None:
     """A new merger of this strategy. None if no merger is registered for it."""
-    factory = _mergers.get(strategy_id.strip().lower())
+    factory = _mergers.find(strategy_id.strip().lower())
+    return None if factory is None else factory()
+
+
+def find_payload_merger(payload_class: str) -> RecordMerger | None:
+    """A new merger that stands for this payload class. None if none is registered for it."""
+    factory = _payloads.find(payload_class.strip())
     return None if factory is None else factory()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyhudi.errors import CorruptFile, Unsupported
-from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger
+from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger, find_payload_merger
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeMode, MergeRules, commit_time, custom, event_time
 from pyhudi.versions import Merging, TableVersion
 
@@ -175,10 +175,13 @@ def _by_payload_from_8(
         case _ if payload in _MODES:
             # Stored together with the mode CUSTOM. Then only the payload class tells how rows are merged.
             return commit_time(marks=marks) if payload == _LATEST else event_time(ordering=ordering, marks=marks)
+        case _ if (merger := find_payload_merger(payload)) is not None:
+            return custom(merger, ordering=ordering, marks=marks)
         case _:
             raise Unsupported(
                 f"{path}: hoodie.compaction.payload.class='{payload}': expected one of Apache Hudi's, found one "
-                "whose merge is Java code that cannot be run; store a merge strategy of your own instead and "
+                "whose merge is Java code that cannot be run; register a merger that does the same in this process, "
+                f"with pyhudi.register_payload_class('{payload}', ...), or store a merge strategy of your own and "
                 "register its merger with pyhudi.register_merger"
             )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
+from pyhudi.options.registered import OwnKind
 from pyhudi.options.table_facts import Fact
 
 COMES_LATER = "more comes with a later release"
@@ -54,7 +55,8 @@ class Entry:
 
     `accepts`: values that this release supports, in upper or lower case; None: all. An empty text always passes, as if
     the option were left out. `knows`: further values that Apache Hudi knows. If there are any, and for every SETTING, a
-    value in neither list is a mistake. `note`: why the option has no effect, or when more is supported.
+    value in neither list is a mistake. `own`: names of this kind pass that the process registered. `note`: why the
+    option has no effect, or when more is supported.
     """
 
     kind: Kind
@@ -63,14 +65,17 @@ class Entry:
     knows: tuple[str, ...] = ()
     note: str = ""
     fact: Fact | None = None
+    own: OwnKind | None = None
 
 
 def each(names: Iterable[str], entry: Entry) -> dict[str, Entry]:
     return dict.fromkeys(names, entry)
 
 
-def fact(fact: Fact, *names: str, accepts: tuple[str, ...] | None = None, note: str = "") -> dict[str, Entry]:
-    return each(names, Entry(Kind.FACT, accepts=accepts, note=note, fact=fact))
+def fact(
+    fact: Fact, *names: str, accepts: tuple[str, ...] | None = None, note: str = "", own: OwnKind | None = None
+) -> dict[str, Entry]:
+    return each(names, Entry(Kind.FACT, accepts=accepts, note=note, fact=fact, own=own))
 
 
 def harmless(note: str, *names: str) -> dict[str, Entry]:

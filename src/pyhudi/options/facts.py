@@ -1,22 +1,16 @@
 """Options that state a fact of the table. They must agree with the table."""
 
 from pyhudi.options.entries import COMES_LATER, DELETE_PAYLOAD, Entry, Kind, each, fact
+from pyhudi.options.registered import KEY_GENERATOR_CLASSES, PAYLOAD_CLASSES, OwnKind
 from pyhudi.options.table_facts import Fact
 
-_MERGES = (
-    "DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "EventTimeAvroPayload", "PartialUpdateAvroPayload",
-    "OverwriteNonDefaultsWithLatestAvroPayload", "AWSDmsAvroPayload", "PostgresDebeziumAvroPayload",
-    "MySqlDebeziumAvroPayload",
-)  # fmt: skip
-_NO_JAVA = "other payloads are Java code, which cannot be run; register a merger in Python instead"
+_NO_JAVA = "other payloads are Java code, which cannot be run; register a merger for it: register_payload_class"
+_NO_GENERATOR = (
+    "other key generators are Java code, which cannot be run; register one of that name: register_key_generator"
+)
 _PROPERTY = "hoodie.record.merge.property."
 _KEY_KINDS = tuple(
     f"{kind}{avro}" for kind in ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM") for avro in ("", "_AVRO")
-)
-_KEY_CLASSES = tuple(
-    f"{kind}{avro}KeyGenerator"
-    for kind in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
-    for avro in ("", "Avro")
 )
 
 FACTS: dict[str, Entry] = {
@@ -35,24 +29,21 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(
         Fact.KEY_GENERATOR, "hoodie.table.keygenerator.type", "hoodie.datasource.write.keygenerator.type",
-        accepts=("", *_KEY_KINDS), note="key generators of your own cannot be called",
+        accepts=("", *_KEY_KINDS, "USER_PROVIDED"), note=_NO_GENERATOR,
     ),
     **fact(
         Fact.KEY_GENERATOR, "hoodie.table.keygenerator.class", "hoodie.datasource.write.keygenerator.class",
-        accepts=("", *_KEY_CLASSES), note="key generators of your own cannot be called",
+        accepts=("", *KEY_GENERATOR_CLASSES), note=_NO_GENERATOR, own=OwnKind.KEY_GENERATOR,
     ),
     **fact(Fact.IS_HIVE_STYLE, "hoodie.datasource.write.hive_style_partitioning"),
     **fact(Fact.IS_URL_ENCODED, "hoodie.datasource.write.partitionpath.urlencode"),
-    **fact(
-        Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns",
-        accepts=("", "false"), note="partition columns stay in the files",
-    ),
+    **fact(Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns"),
     **fact(
         Fact.HAS_META_FIELDS, "hoodie.populate.meta.fields",
     ),
     **fact(
         Fact.BASE_FILE_FORMAT, "hoodie.table.base.file.format", "hoodie.base.file.format",
-        accepts=("", "parquet", "orc"), note="base files of other formats are not written",
+        accepts=("", "parquet", "orc", "hfile", "lance"), note="base files of other formats are not written",
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.record.merge.mode", "hoodie.write.record.merge.mode",
@@ -60,11 +51,11 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.compaction.payload.class",
-        accepts=("", *_MERGES), note=_NO_JAVA,
+        accepts=("", *PAYLOAD_CLASSES), note=_NO_JAVA, own=OwnKind.PAYLOAD_CLASS,
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.datasource.write.payload.class",
-        accepts=("", *_MERGES, DELETE_PAYLOAD), note=_NO_JAVA,
+        accepts=("", *PAYLOAD_CLASSES, DELETE_PAYLOAD), note=_NO_JAVA, own=OwnKind.PAYLOAD_CLASS,
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.record.merge.strategy.id", "hoodie.write.record.merge.strategy.id"

@@ -59,6 +59,9 @@ ALIASES = {
 OWN_PREFIX = "pyhudi."
 """How pyhudi's own names begin. They say how this process works, so no table stores them."""
 
+INDEX_CLASS = "hoodie.index.class"
+"""An index of the user's own, which this process registered. No table stores it either."""
+
 _OLD_KEYGEN, _KEYGEN = "hoodie.deltastreamer.keygen.timebased.", "hoodie.keygen.timebased."
 
 

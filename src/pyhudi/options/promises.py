@@ -37,7 +37,7 @@ PROMISES: dict[str, Entry] = {
     ),
     **empty(
         "classes of Java cannot be called", "hoodie.bulkinsert.user.defined.partitioner.class",
-        "hoodie.bulkinsert.user.defined.partitioner.sort.columns", "hoodie.index.class",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
         "hoodie.precommit.validators",
         "hoodie.prewrite.validators",
         "hoodie.client.init.callback.classes",

@@ -10,6 +10,7 @@ from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.options.entries import DELETE_PAYLOAD, Entry, Kind
 from pyhudi.options.names import canonical_name, check_known
+from pyhudi.options.registered import OwnKind, is_registered
 from pyhudi.options.table_facts import Fact, FactValue, TableFacts, parse_fact, short_class_name, show_fact
 from pyhudi.options.verdicts import fact_names, find_entry
 
@@ -86,7 +87,7 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
             continue  # version 9 states by other properties what this class does
 
         asked, stored = parse_fact(fact, name, text), facts.get(fact)
-        if asked == stored:
+        if asked == stored and not _is_other_class(fact, text, facts):
             continue
 
         if fact is Fact.VERSION:
@@ -100,6 +101,17 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
             f"{fact.value.removeprefix('is_').removeprefix('has_').replace('_', ' ')}; leave the "
             "option out, or make another table"
         )
+
+
+def _is_other_class(fact: Fact, text: str, facts: TableFacts) -> bool:
+    """Whether an option names a registered class where the table has another one. Kinds do not tell them apart."""
+    match fact:
+        case Fact.MERGE_MODE:
+            return is_registered(OwnKind.PAYLOAD_CLASS, text.strip()) and text.strip() != facts.payload
+        case Fact.KEY_GENERATOR:
+            return is_registered(OwnKind.KEY_GENERATOR, text.strip()) and text.strip() != facts.key_generator_class
+        case _:
+            return False
 
 
 def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
@@ -166,6 +178,8 @@ def check_value(name: str, text: str, entry: Entry) -> None:
     Raises: Unsupported for a promise that cannot be kept; Invalid for a value that is unknown.
     """
     if entry.accepts is None or text.strip() == "":
+        return
+    if entry.own is not None and is_registered(entry.own, text.strip()):
         return
 
     accepted = {value.lower() for value in entry.accepts}

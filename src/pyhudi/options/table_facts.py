@@ -50,6 +50,7 @@ class TableFacts:
     `partition_by`: column names without kinds. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, or
     OTHER for any other. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
     `payload`: the payload class, if the table was created with one. It then says more than the mode.
+    `key_generator_class`: as the table names it.
     """
 
     name: str
@@ -72,6 +73,7 @@ class TableFacts:
     payload: str = ""
     partial_update_mode: str = ""
     unavailable_value: str = ""
+    key_generator_class: str = ""
     delete_field: str = ""
     delete_marker: str = ""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyhudi.api.partitions import living_partitions
+from pyhudi.api.partitions import living_partitions, overwrite_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.engine.spark.sql.partition_values import in_type_of
 from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import run_query
@@ -98,15 +98,14 @@ def write_rows(
         )
         getattr(table, operation)(rows, options=given)
         return
-    said = () if statement is None else statement.partition
-    static = [one for one in said if one.value is not None]
-    if not table.partition_by or (not static and _overwrites_all(session, settings.overwrite_mode, said)):
+    fixed = () if statement is None else _fixed(statement)
+    is_static = _is_static(session, settings.overwrite_mode)
+    if not table.partition_by or (not fixed and is_static):
         table.insert_overwrite_table(rows, options=given)
-        return
-    if static:
+    elif statement is not None and fixed and (is_static or len(fixed) == len(table.partition_by)):
         _overwrite_static(session, table, rows, statement, given)
-        return
-    table.insert_overwrite(rows, options=given)
+    else:
+        table.insert_overwrite(rows, options=given)
 
 
 def partition_columns(table: HudiTable) -> list[str]:
@@ -115,35 +114,25 @@ def partition_columns(table: HudiTable) -> list[str]:
     return [name for name in table.partition_by if name in names]
 
 
-def _overwrites_all(session: SqlSession, mode: str, said: Sequence[object]) -> bool:
-    """Whether an overwrite without values for partitions replaces all rows, or the partitions of its rows.
+def _is_static(session: SqlSession, mode: str) -> bool:
+    """Whether an overwrite replaces all rows that have the values of `PARTITION`, or the partitions of its rows.
 
-    Seen: 1.0.2 goes by its own option, and without it by Spark's.
+    Seen: 0.15.0, 1.0.2 and 1.2.0 go by their own option, and without it by Spark's.
     """
     found = mode or str(session.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC")).upper()
-    return found == "STATIC" and not said
+    return found == "STATIC"
 
 
 def _overwrite_static(
-    session: SqlSession, table: HudiTable, rows: DataFrame, statement: Insert | None, options: dict[str, str]
+    session: SqlSession, table: HudiTable, rows: DataFrame, statement: Insert, options: dict[str, str]
 ) -> None:
-    """Replace the partitions that the statement names."""
-    assert statement is not None
-    living = matching_partitions(session, table, statement.partition, living_partitions(table))
-    is_whole = all(one.value is not None for one in statement.partition)
-    if is_whole and len(statement.partition) == len(table.partition_by):
-        if rows.isEmpty():
-            table.delete_partitions(living, options=options)
-        else:
-            table.insert_overwrite(rows, options=options)
-        return
-    if living and set(living) - set(table.partitions_of(rows, options=options)):
-        raise Unsupported(
-            f"INSERT OVERWRITE {table.name} PARTITION: expected rows for each of the partitions "
-            f"{', '.join(living[:5])}, found some without; name all partition columns with their values, or drop the "
-            "partitions first"
-        )
-    table.insert_overwrite(rows, options=options)
+    """Replace the partitions that have the values of the statement, in one commit."""
+    fixed = [one for one in statement.partition if one.value is not None]
+    living = matching_partitions(session, table, fixed, living_partitions(table))
+    if rows.isEmpty():
+        table.delete_partitions(living, options=options)
+    else:
+        overwrite_partitions(table, rows, living, options)
 
 
 def _fixed(statement: Insert) -> tuple[str, ...]:

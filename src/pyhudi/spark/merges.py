@@ -254,7 +254,7 @@ class _Merge:
         if not inserts or not config.record_key:
             return False
         equal = equal_columns(statement.on, statement.alias, statement.source_alias)
-        if equal is None:
+        if equal is None or snapshot.key_spec.own_generator:
             return True
         allowed = {*config.record_key, *(() if self._has_global_index else config.partition_by)}
         if not set(config.record_key) <= set(equal) <= allowed:

@@ -6,8 +6,7 @@ The files of both say it, on every engine alike. Spec: spec/002, writer step 3.4
 from collections.abc import Iterable
 
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.slices.written_keys import WrittenFile, share_a_key, written_keys
+from pyhudi.table.slices.written_keys import KeyReading, WrittenFile, share_a_key, written_keys
 from pyhudi.txn.conflicts.changes import Change
 
 ROWS_MAX = 4_000_000
@@ -15,7 +14,7 @@ ROWS_MAX = 4_000_000
 
 
 def find_apart(
-    storage: Storage, mine: Change, others: Iterable[Change], logs: LogReading | None, *, is_global: bool
+    storage: Storage, mine: Change, others: Iterable[Change], reading: KeyReading, *, is_global: bool
 ) -> frozenset[str]:
     """The requested times of those others that wrote none of the keys that this write wrote.
 
@@ -29,8 +28,8 @@ def find_apart(
         theirs = _files(other, other.files.keys() if is_global else common)
         if sum(file.rows for file in (*own, *theirs)) > ROWS_MAX:
             continue
-        keys = written_keys(storage, own, mine.requested, logs)
-        if not share_a_key(keys, written_keys(storage, theirs, other.requested, logs)):
+        keys = written_keys(storage, own, mine.requested, reading)
+        if not share_a_key(keys, written_keys(storage, theirs, other.requested, reading)):
             apart.add(other.requested)
     return frozenset(apart)
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from pyhudi.errors import Conflict
 from pyhudi.format.schema.conversion import (
     arrow_from_avro,
+    leave_out_fields,
     with_meta_fields,
 )
 from pyhudi.format.schema.differences import describe_changes
@@ -18,6 +19,7 @@ from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.slices.written_keys import KeyReading
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.txn.action.session import WriteSession
@@ -29,8 +31,7 @@ from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.versions import LogNaming
 from pyhudi.write.commit_content import inflight_content, write_stats
 from pyhudi.write.common_keys import find_apart
-from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.key_filter import FilterSettings
+from pyhudi.write.file_settings import base_file_settings, log_settings
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.inserts import combines_rows
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
@@ -93,7 +94,7 @@ def run_write(
     operation = prepared.operation
     with ExitStack() as life:
         with phase("begin"), turns.first() as turn:
-            session = _without_dead_services(turn, operation, prepared.counted.counts)
+            session = _without_dead_services(turn, operation, {*prepared.counted.counts, *prepared.also_replaced})
             if is_stale(prepared, session.snapshot):
                 raise StaleInput(
                     f"table '{session.snapshot.config.name}': its schema changed while the input was read; run the "
@@ -194,8 +195,9 @@ def run_delete_partitions(
             stated = {} if text is None else columns_of_write(snapshot, text, write.run.requested).extra_metadata
             extra = {**extra_metadata, **stated}
             rules = WriteRules(
-                looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False, schemas=frozenset({text})
-            )
+                looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False,
+                schemas=_known_schemas(snapshot.config, text),
+            )  # fmt: skip
             return _carry_out(write, operation, work, extra, partial(judge_write, rules=rules), then)
 
 
@@ -216,7 +218,8 @@ def _refuse_early(session: WriteSession, requested: str, plan: WritePlan) -> Non
 def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan) -> Judge:
     """Judges by file groups, and where these alone do not decide, by the keys that both wrote."""
     rules, storage = _conflict_rules(session, prepared, settings, plan), session.access.storage
-    logs = log_reading(session.snapshot)
+    snapshot = session.snapshot
+    reading = KeyReading(snapshot.schema_with_meta, log_reading(snapshot), snapshot.as_written)
     finds_keys = prepared.operation is Operation.UPSERT and prepared.buckets is None
 
     def judge(mine: Mine, now: TableState) -> Verdict:
@@ -228,7 +231,7 @@ def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettin
             verdict = verdict if before == after else refuse_other_counts(mine, now)
         if isinstance(verdict, Refused) and verdict.by_keys:
             others = [other for other in now.changes if other.requested in verdict.by_keys]
-            apart = find_apart(storage, mine.change, others, logs, is_global=rules.is_global)
+            apart = find_apart(storage, mine.change, others, reading, is_global=rules.is_global)
             verdict = judge_write(mine, now, rules, apart)
         if isinstance(verdict, Refused) or not finds_keys:
             return verdict
@@ -245,15 +248,15 @@ def _conflict_rules(
 ) -> WriteRules:
     finds_keys = looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE
     by_keys = not settings.conflict_strategy
-    missed = frozenset[str]()
+    missed, config = frozenset[str](), session.snapshot.config
     if by_keys and prepared.operation is Operation.DELETE:
         missed = _missed(prepared.counted.counts, plan, is_global=settings.has_global_index)
     return WriteRules(
         looks_keys_up=finds_keys and by_keys,
         is_global=settings.has_global_index,
         by_bucket=prepared.buckets is not None,
-        shares_logs=by_keys and session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
-        schemas=frozenset({prepared.schema_before, prepared.schema_text}),
+        shares_logs=by_keys and config.version.log_naming is LogNaming.AFTER_WRITE,
+        schemas=_known_schemas(config, prepared.schema_before, prepared.schema_text),
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
         passes_clusterings=settings.passes_clusterings,
@@ -262,6 +265,12 @@ def _conflict_rules(
         schema_before=prepared.schema_before,
         brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )
+
+
+def _known_schemas(config: TableConfig, *texts: str | None) -> frozenset[str | None]:
+    """Schemas that another write may state beside this one: these, also without the columns that files lack."""
+    stated = {text if text is None else leave_out_fields(text, config.left_out) for text in texts}
+    return frozenset({*texts, *stated})
 
 
 def _missed(counts: Mapping[str, int], plan: WritePlan, *, is_global: bool) -> frozenset[str]:
@@ -369,7 +378,7 @@ def _target(
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs.of_version(config.version),
+        logs=log_settings(settings, config),
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
@@ -377,24 +386,4 @@ def _target(
         change_mode=config.change_mode,
         as_written=session.snapshot.as_written_with(evolution),
         has_parquet_metafiles=config.has_parquet_metafiles,
-    )
-
-
-def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
-    return BaseFileSettings(
-        compression=settings.compression,
-        file_size_max_bytes=settings.file_size_max_bytes,
-        row_group_size_bytes=settings.row_group_size_bytes,
-        page_size_bytes=settings.page_size_bytes,
-        bloom=_filter_settings(settings) if settings.bloom_enabled else None,
-        orc=settings.orc,
-    )
-
-
-def _filter_settings(settings: WriteSettings) -> FilterSettings:
-    return FilterSettings(
-        settings.bloom_kind,
-        settings.bloom_entries,
-        settings.bloom_false_positive_rate,
-        settings.bloom_entries_max,
     )

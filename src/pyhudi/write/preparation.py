@@ -21,8 +21,10 @@ from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import LogContent
+from pyhudi.write.input.file_limits import refuse_unfit_for_hfile, refuse_unfit_for_lance
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
+from pyhudi.write.input.left_out import with_path_texts
 from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
 from pyhudi.write.input.pinned_columns import refuse_dropping
 from pyhudi.write.input.schema import (
@@ -36,7 +38,7 @@ from pyhudi.write.input.schema import (
     refuse_unwritable_types,
 )
 from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
+from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, refuse_unfit_index, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
@@ -62,8 +64,10 @@ def prepare_write(
     if marks_deletes:
         incoming = incoming.remove(incoming.get_field_index(LEAVES))
     refuse_deep_types(incoming)
+    incoming = with_path_texts(incoming, snapshot)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
+    refuse_unfit_index(config, settings, is_bucketed=buckets is not None)
     refuse_without_keys(config, operation, settings, incoming.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)
@@ -73,6 +77,8 @@ def prepare_write(
     if finds_made_keys(config, operation):
         keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
+    refuse_unfit_for_hfile(config, schema, keys)
+    refuse_unfit_for_lance(config, schema)
     refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
     if marks_deletes:
         schema = schema.append(pa.field(LEAVES, pa.bool_()))

@@ -18,7 +18,7 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.compacting import as_planned
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.merged_slice import SliceReader
-from pyhudi.table.slices.written_keys import WrittenFile, written_keys
+from pyhudi.table.slices.written_keys import KeyReading, WrittenFile, written_keys
 from pyhudi.table.view.pending import FileGroup, read_planned_logs
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.conflicts.changes import Change
@@ -36,9 +36,10 @@ def find_revived(snapshot: Snapshot, mine: Change, groups: Iterable[FileGroup]) 
     assert logs is not None, "a table with logs"
     planned = read_planned_logs(snapshot.storage, snapshot.timeline)
     reader = SliceReader(snapshot.schema_with_meta, logs)
+    own_keys = KeyReading(snapshot.schema_with_meta, logs, snapshot.as_written)
 
     for partition, file_id in sorted(groups):
-        own = written_keys(snapshot.storage, _logs_of(mine, partition, file_id), mine.requested, logs)
+        own = written_keys(snapshot.storage, _logs_of(mine, partition, file_id), mine.requested, own_keys)
         for file_slice in snapshot.slices(partition, [file_id]):
             base = replace(file_slice, log_files=())
             taken = as_planned(file_slice, planned) if (partition, file_id) in planned else base

@@ -7,7 +7,9 @@ from typing import Final, Literal, TypeAlias, get_args
 from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
+from pyhudi.index.own.protocol import find_index
 from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.options.names import INDEX_CLASS
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, choice, count, flag, rate
@@ -58,6 +60,7 @@ class WriteSettings:
     `bloom_false_positive_rate`: 1e-9, so that a hit nearly always is one.
     `combine_before_insert`: off, because an insert promises no uniqueness and then needs no sort.
     `insert_duplicates`: rows whose key is stored already are kept, dropped, or an error.
+    `index_class`: the name of an index of the user's own, which is asked instead of `index_type`; empty: none.
     `bucket_options`: what the options say of the index and its buckets, to be compared with the table
     (`facts_of_table`).
     `bloom_prunes_by_range`: Bloom indexes pass over files whose key range does not fit.
@@ -109,6 +112,7 @@ class WriteSettings:
     combine_before_delete: bool = flag("hoodie.combine.before.delete", True)
     insert_duplicates: DuplicatePolicy = "none"
     index_type: IndexType = choice("hoodie.index.type", "SIMPLE", get_args(IndexType))
+    index_class: str = ""
     bucket_options: Mapping[str, str] = field(default_factory=dict)
     bloom_prunes_by_range: bool = flag("hoodie.bloom.index.prune.by.ranges", True)
     bloom_uses_metadata: bool = flag("hoodie.bloom.index.use.metadata", False)
@@ -160,8 +164,9 @@ class WriteSettings:
             compression=chosen_compression(o, d.compression),
             bloom_entries=_asked(o, "hoodie.index.bloom.num_entries"),
             insert_duplicates=_insert_duplicates(o, d.insert_duplicates),
+            index_class=(own := options.get(INDEX_CLASS, "").strip()),
             bucket_options={name: options[name] for name in BUCKET_OPTIONS if options.get(name, "").strip()},
-            updates_partition_path=index_type == "BUCKET" or _moves(o, index_type),
+            updates_partition_path=index_type == "BUCKET" or _moves(o, "GLOBAL_SIMPLE" if own else index_type),
             fallback_updates_partition_path=_moves(o, "GLOBAL_SIMPLE"),
             metadata_log_blocks_min=metadata_blocks if o.flag("hoodie.metadata.log.compaction.enable", False) else None,
             fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
@@ -177,7 +182,13 @@ class WriteSettings:
     @property
     def has_global_index(self) -> bool:
         """Whether a record key names one row of the whole table, and not only of its partition."""
-        return is_global_index(self.index_type)
+        return find_index(self.index_class).is_global if self.index_class else is_global_index(self.index_type)
+
+    @property
+    def index_said(self) -> str:
+        """The index as options state it."""
+        name, text = (INDEX_CLASS, self.index_class) if self.index_class else ("hoodie.index.type", self.index_type)
+        return f"{name}='{text}'"
 
     @property
     def is_non_blocking(self) -> bool:

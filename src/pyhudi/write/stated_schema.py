@@ -9,8 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyhudi.errors import NotFound
-from pyhudi.format.schema.conversion import arrow_from_avro, record_name, with_meta_fields, without_meta_fields
+from pyhudi.errors import NotFound, Unsupported
+from pyhudi.format.schema.conversion import (
+    arrow_from_avro,
+    leave_out_fields,
+    record_name,
+    with_meta_fields,
+    without_meta_fields,
+)
 from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.schema.history_text import schema_json
 from pyhudi.format.schema.numbering import avro_of, first_numbers, grown
@@ -28,11 +34,12 @@ class StatedColumns:
     """The columns by which an action writes.
 
     `text`: the Avro schema without meta fields. `history`: the schemas of the table, that of the action first; None for
-    a table whose columns have no numbers.
+    a table whose columns have no numbers. `left_out`: columns that files lack; commits do not state them.
     """
 
     text: str
     history: SchemaHistory | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def evolution(self) -> Evolution | None:
@@ -43,7 +50,7 @@ class StatedColumns:
     def extra_metadata(self) -> Mapping[str, str]:
         """What the action's commit states. Seen: with numbers, the meta fields are among the columns."""
         if self.history is None:
-            return {SCHEMA: self.text}
+            return {SCHEMA: leave_out_fields(self.text, self.left_out)}
         return {SCHEMA: with_meta_fields(self.text), LATEST_SCHEMA: schema_json(self.history.schemas[0])}
 
 
@@ -54,11 +61,21 @@ def columns_of_write(snapshot: Snapshot, text: str, requested: str) -> StatedCol
     would show the values of a dropped column in a later one of its name.
     Raises: Unsupported for a column that has no place in the history.
     """
-    history = snapshot.history
+    history, left_out = snapshot.history, snapshot.config.left_out
     if history is None and _loses_columns(snapshot.schema_text, text):
         assert snapshot.schema_text is not None
         history = SchemaHistory((first_numbers(snapshot.schema_text),))
-    return StatedColumns(text, None if history is None else grown(history, text, requested))
+    _refuse_numbers(snapshot, history)
+    return StatedColumns(text, None if history is None else grown(history, text, requested), left_out)
+
+
+def _refuse_numbers(snapshot: Snapshot, history: SchemaHistory | None) -> None:
+    """Raises: Unsupported for numbered columns on a table that leaves columns out: they have no numbers."""
+    if history is not None and snapshot.config.left_out:
+        raise Unsupported(
+            f"{snapshot.storage.location.uri}: hoodie.datasource.write.drop.partition.columns='true' on a table whose "
+            "columns were renamed, dropped or moved: this release reads such a table; write with Apache Hudi"
+        )
 
 
 def _loses_columns(before: str | None, after: str) -> bool:
@@ -88,8 +105,9 @@ def columns_of_service(snapshot: Snapshot, requested: str) -> StatedColumns:
     if text is None:
         uri = snapshot.storage.location.uri
         raise NotFound(f"{uri}: expected a schema to write rows in, found a table without one")
+    _refuse_numbers(snapshot, history)
     if history is None:
-        return StatedColumns(text)
+        return StatedColumns(text, left_out=snapshot.config.left_out)
 
     then = history.of(requested)
     if then is not history.schemas[0]:
@@ -109,4 +127,4 @@ def stated_by_service(now: Snapshot, columns: StatedColumns) -> Mapping[str, str
         return columns.extra_metadata
     if now.history is not None:  # columns got numbers while the service ran
         return columns_of_service(now, "0").extra_metadata
-    return StatedColumns(now.schema_text).extra_metadata
+    return StatedColumns(now.schema_text, left_out=now.config.left_out).extra_metadata

@@ -77,7 +77,6 @@ def test_keys_that_are_not_stored_are_found(index: str) -> None:
 @pytest.mark.parametrize(
     "facts, reason",
     [
-        ({"table_type": "MERGE_ON_READ"}, "hoodie.table.type='MERGE_ON_READ'"),
         ({"record_key": None}, "no hoodie.table.recordkey.fields"),
         ({"properties": {**WITHOUT_META, "hoodie.table.cdc.enabled": "true"}}, "hoodie.table.cdc.enabled"),
     ],

@@ -236,9 +236,9 @@ FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["PartialUpdateAvroPayload", "on a table of version 6"],
     ),
-    "no meta fields in logs": (
-        {"hoodie.populate.meta.fields": "false", "hoodie.table.type": "MERGE_ON_READ"},
-        ["hoodie.populate.meta.fields='false' with hoodie.table.type='MERGE_ON_READ'"],
+    "change logs without meta fields": (
+        {"hoodie.populate.meta.fields": "false", "hoodie.table.cdc.enabled": "true"},
+        ["hoodie.populate.meta.fields='false' with hoodie.table.cdc.enabled='true'"],
     ),
     "a merger that nobody registered": (
         {

@@ -11,6 +11,7 @@ from pyhudi.merge import mergers
 from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger, register_merger
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeRules, commit_time, custom, event_time
+from pyhudi.options.registered import OwnKind, Registered
 from pyhudi.versions import VERSIONS
 
 MODEL = "org.apache.hudi.common.model."
@@ -36,7 +37,7 @@ class NewerMerger:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry of mergers of its own."""
-    monkeypatch.setattr(mergers, "_mergers", {})
+    monkeypatch.setattr(mergers, "_mergers", Registered(OwnKind.MERGER, lambda factory: factory))
 
 
 def rules_of(version: int, **properties: str) -> MergeRules:

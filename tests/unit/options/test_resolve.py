@@ -205,14 +205,13 @@ REFUSED = [
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
     ("hoodie.avro.schema.external.transformation", "true", "false"),
-    ("hoodie.table.base.file.format", "HFILE", "parquet"),
+    ("hoodie.table.base.file.format", "CSV", "parquet"),
     (
         "hoodie.datasource.write.payload.class",
         "org.apache.hudi.common.model.RewriteAvroPayload",
         "DefaultHoodie",
     ),
     ("hoodie.datasource.write.payload.class", "com.mine.DefaultHoodieRecordPayload", "DefaultHoodie"),
-    ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
     (
         "hoodie.datasource.write.keygenerator.class",
         "com.example.MyKeyGenerator",

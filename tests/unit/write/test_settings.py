@@ -43,6 +43,7 @@ EACH = [
     ("index_type", "hoodie.index.type", "simple", "SIMPLE"),
     ("index_type", "hoodie.index.type", "global_bloom", "GLOBAL_BLOOM"),
     ("index_type", "hoodie.index.type", "bucket", "BUCKET"),
+    ("index_class", "hoodie.index.class", "acme.index.Locations", "acme.index.Locations"),
     *(
         ("bucket_options", option, text, {option: text})
         for option, text in (

@@ -11,8 +11,8 @@ from pyhudi.errors import Invalid
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.clustering.run import ClusteringJob, ClusteringResult, run_clusterings, schedule_clustering
 from pyhudi.txn.action.session import TableAccess
+from pyhudi.write.file_settings import base_file_settings
 from pyhudi.write.handles.slice_work import SliceWork
-from pyhudi.write.operation import base_file_settings
 from pyhudi.write.place.replacement import find_partitions
 from pyhudi.write.settings import WriteSettings
 

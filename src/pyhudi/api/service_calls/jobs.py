@@ -16,8 +16,8 @@ from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
 from pyhudi.services.compaction.run import CompactionJob, CompactionResult, run_compactions, schedule_compaction
 from pyhudi.txn.action.session import TableAccess
+from pyhudi.write.file_settings import base_file_settings
 from pyhudi.write.handles.slice_work import SliceWork
-from pyhudi.write.operation import base_file_settings
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.own_generators import KeyGenerator, run_generator
 from pyhudi.format.keys.timestamp_paths import TimestampSpec
 from pyhudi.format.keys.timestamp_paths import partition_texts as time_partition_texts
 
@@ -32,9 +33,11 @@ _TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
 class KeySpec:
     """How a table spells keys and paths.
 
-    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value
-    of one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for
-    reading only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers.
+    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value of
+    one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for reading
+    only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers. `own_generator`: the name of the
+    table's key generator, where that is none of Apache Hudi's; `generator`: what is registered under this name, None if
+    nothing is. Such paths tell no values of columns.
     """
 
     record_key: tuple[str, ...]
@@ -45,11 +48,13 @@ class KeySpec:
     time_based: tuple[str, ...] = ()
     times: TimestampSpec | None = None
     has_logical_timestamps: bool = False
+    own_generator: str = ""
+    generator: KeyGenerator | None = None
 
     @property
     def makes_keys(self) -> bool:
         """Whether the writer makes record keys up, because no column holds one."""
-        return not self.record_key
+        return not self.record_key and not self.own_generator
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -73,6 +78,11 @@ def record_keys(rows: pa.Table, spec: KeySpec, *, task: int = 0, first: int = 0)
         numbers = pa.array(np.arange(first, first + len(rows))).cast(pa.string())
         return _chunked(pc.binary_join_element_wise(str(task), numbers, "_"))
 
+    if spec.own_generator:
+        keys, _ = _generated(rows, spec)
+        _refuse_rows(_all_missing([keys]), rows, spec)
+        return keys
+
     texts = [key_text(rows, name, spec) for name in spec.record_key]
     _refuse_rows(_all_missing(texts), rows, spec)
     if not spec.is_composite:
@@ -89,7 +99,19 @@ def missing_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     """Whether each row's record key is null or empty as a whole."""
     if spec.makes_keys:
         return _chunked(pa.repeat(False, len(rows)))
+    if spec.own_generator:
+        return _all_missing([_generated(rows, spec)[0]])
     return _all_missing([key_text(rows, name, spec) for name in spec.record_key])
+
+
+def _generated(rows: pa.Table, spec: KeySpec) -> tuple[pa.ChunkedArray, pa.ChunkedArray | None]:
+    """The keys and paths of a generator of the user's. Raises: Unsupported where none is registered."""
+    if spec.generator is None:
+        raise Unsupported(
+            f"key generator '{spec.own_generator}': expected one that is registered in this process, found none; "
+            f"register it with pyhudi.register_key_generator('{spec.own_generator}', ...)"
+        )
+    return run_generator(spec.generator, rows, spec.columns, has_paths=bool(spec.partition_by))
 
 
 def key_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
@@ -116,13 +138,22 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     if not spec.partition_by:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
 
+    if spec.own_generator:
+        _, own = _generated(rows, spec)
+        assert own is not None  # the table has partition columns
+        return _checked_paths(own)
+
     levels = []
     for name in spec.partition_by:
         text = partition_text(rows, name, spec)
         levels.append(_map_distinct(text, lambda value, name=name: partition_level(value, name, spec)))  # type: ignore[misc]
 
     paths = levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
-    encoded = _chunked(paths).combine_chunks().dictionary_encode()
+    return _checked_paths(_chunked(paths))
+
+
+def _checked_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    encoded = paths.combine_chunks().dictionary_encode()
     encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.unify_dictionaries().chunk(0)
 
     for path in encoded.dictionary.to_pylist():
@@ -191,12 +222,13 @@ def check_partition_path(path: str) -> None:
 
 
 def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
-    """The texts of the partition columns in a path; empty if the path does not have one folder for each column.
+    """The texts of the partition columns in a path; empty if the path does not have one folder for each column, or if a
+    key generator of the user's makes paths.
 
     Example: `city=oslo/day=2` gives city `oslo` and day `2`. The text of a time-based column is not the column's value:
     many values share the text.
     """
-    if not spec.partition_by:
+    if not spec.partition_by or spec.own_generator:
         return {}
     parts = path.split("/") if len(spec.partition_by) > 1 else [path]
     if len(parts) != len(spec.partition_by):

@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError, Invalid
@@ -22,6 +21,7 @@ from pyhudi.format.avro.defaults import default_column
 from pyhudi.format.avro.framing import SIZE_OF_SIZE, find_first_rows
 from pyhudi.format.avro.types import NO_DEFAULT, NULL, Field, Record, arrow_field, arrow_type, parse_schema
 from pyhudi.format.hfile.reader import HFileReader
+from pyhudi.format.hfile.rows import row_batches
 from pyhudi.format.log import headers
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.content_file import ContentFile
@@ -31,9 +31,6 @@ BATCH_SIZE_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 65_536
 WHOLE_BYTES_MAX: Final = 4 << 20
 """A Parquet block of at most this many bytes is read whole: one longer request takes no more time than two more."""
-
-KEY: Final = "key"
-"""The field that the values of an HFile store empty, because the cell's key holds its text."""
 
 AVRO_HEAD = struct.Struct(">ii")
 AVRO_VERSIONS: Final = (1, 2, 3)
@@ -379,20 +376,6 @@ def _as_stored(batch: pa.RecordBatch, reading: _Reading) -> pa.RecordBatch:
 
 
 def _hfile_batches(reader: HFileReader, block: LogBlock, text: str, reading: _Reading) -> Iterator[pa.RecordBatch]:
-    """The rows of an HFile: each value is a row of Avro. Order: by record key.
-
-    Seen: a field `key`, where the schema has one, is stored empty; the cell's key is its value.
-    Spec: format/log-format.md section 2.3.
-    """
-    decoder = row_decoder(text, None, reading.stored)
-    keyed = next((index for index, name in enumerate(reading.stored) if name == KEY), None)
-
-    for cells in reader.scan_arrow().to_batches(BATCH_ROWS):
-        batch = decoder.decode_values(cells.column(1), path=block.path)
-        if keyed is not None and pa.types.is_string(batch.schema.field(keyed).type):
-            keys = cells.column(0).cast(pa.string())
-            column = batch.column(keyed)
-            filled = pc.if_else(pc.fill_null(pc.equal(column, ""), False), keys, column)
-            batch = batch.set_column(keyed, batch.schema.field(keyed), filled)
-
+    """The rows of an HFile, in the order of their record keys. Spec: format/log-format.md section 2.3."""
+    for batch in row_batches(reader, text, reading.stored, path=block.path):
         yield reading.answer(batch)

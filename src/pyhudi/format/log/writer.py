@@ -5,7 +5,7 @@ as the caller gives them, the record key included.
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -98,8 +98,12 @@ def encode_parquet_block(
     return encode_block(BlockType.PARQUET_DATA, header, sink.getvalue())
 
 
-def encode_hfile_rows_block(rows: Rows, header: Mapping[HeaderKey, str], *, key_column: str) -> bytes:
+def encode_hfile_rows_block(
+    rows: Rows, header: Mapping[HeaderKey, str], *, key_column: str, as_null: Collection[str] = ()
+) -> bytes:
     """A data block that is an HFile: each row is stored under its record key, and each key occurs once.
+
+    `as_null`: columns whose values are left out of the stored rows, the key column perhaps.
 
     Order: by the bytes of the keys. Raises: Invalid for a key that is null or comes twice, and for record positions:
     they must ascend, and rows sorted by key do not ascend by position.
@@ -114,9 +118,12 @@ def encode_hfile_rows_block(rows: Rows, header: Mapping[HeaderKey, str], *, key_
     if keys.null_count or pc.count_distinct(keys).as_py() < len(keys):
         raise Invalid(f"HFile block: expected in column '{key_column}' a key for each row, once, and no null")
 
+    for at in (at for at, name in enumerate(schema.names) if name in as_null):
+        table = table.set_column(at, schema.field(at), pa.nulls(len(table), schema.field(at).type))
+
     order = pc.sort_indices(keys)
     encoder = row_encoder(text)
-    values = [_values(encoder.encode(batch)) for batch in table.take(order).to_batches()]
+    values = [row_values(encoder.encode(batch)) for batch in table.take(order).to_batches()]
     cells = pa.table({"key": keys.take(order), "value": pa.chunked_array(values, pa.large_binary())})
     return encode_block(BlockType.HFILE_DATA, header, encode_hfile_table(cells, schema_text=text))
 
@@ -192,7 +199,7 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise Invalid(f"log block: the rows do not fit the schema of the header ({error})") from error
 
 
-def _values(rows: EncodedRows) -> pa.Array:
+def row_values(rows: EncodedRows) -> pa.Array:
     """Rows one behind the other as a binary column."""
     offsets = np.concatenate([[0], rows.ends]).astype(np.int64)
     assert (offsets[:-1] == rows.starts).all()

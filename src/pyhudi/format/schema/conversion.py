@@ -27,6 +27,7 @@ __all__ = [
     "avro_from_arrow",
     "can_promote",
     "canonical_arrow",
+    "leave_out_fields",
     "record_name",
     "refuse_names_alike",
     "select_fields",
@@ -196,6 +197,14 @@ def select_fields(avro_text: str, names: Collection[str]) -> str:
     """The schema with only the named fields, in the schema's order."""
     head, fields, tail = _split_fields(avro_text)
     return head + ",".join(text for name, text in fields if name in names) + tail
+
+
+def leave_out_fields(avro_text: str, names: Collection[str]) -> str:
+    """The schema without the named fields, as far as it has them."""
+    if not names:
+        return avro_text
+    head, fields, tail = _split_fields(avro_text)
+    return head + ",".join(text for name, text in fields if name not in names) + tail
 
 
 def _split_fields(text: str) -> tuple[str, list[tuple[str, str]], str]:

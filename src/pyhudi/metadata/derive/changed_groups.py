@@ -79,8 +79,8 @@ def changed_groups(
             if is_move and before is None and after is not None:
                 after = _with_doubled(snapshot, after)
             may_change, only_updates = (
-                _may_change_keys(before, after, own_stats),
-                finds_keys and _only_updates(before, after, own_stats),
+                may_change_keys(before, after, own_stats),
+                finds_keys and has_only_updates(before, after, own_stats),
             )
             found.append(ChangedGroup(partition, file_id, before, after, may_change, only_updates))
     return found
@@ -171,14 +171,18 @@ def timeline_after(timeline: Timeline, requested: str, action: str) -> Timeline:
     return replace(timeline, instants=tuple(sorted((*others, done), key=lambda instant: instant.requested)))
 
 
-def _may_change_keys(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
-    """For base files the writer's counts tell. In a log, a key may come back that an older log deleted."""
+def may_change_keys(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
+    """Whether writes with these statements may have added keys to a group, or taken some away.
+
+    For base files the writer's counts tell. In a log, a key may come back that an older log deleted.
+    """
     if before is None or after is None:
         return True
     return any(stat.is_log or stat.num_inserts or stat.num_deletes or not stat.num_writes for stat in stats)
 
 
-def _only_updates(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
+def has_only_updates(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
+    """Whether writes that look keys up only logged new versions of rows that the group had already."""
     if before is None or after is None or before.base_file != after.base_file:
         return False
     return all(stat.is_log and not stat.num_inserts and not stat.num_deletes for stat in stats)

@@ -1,7 +1,8 @@
 """What a file holds of each column: least and greatest value, number of rows and nulls, sizes.
 
 A base file's footer tells, where it can be trusted, else the data do. Of a log file the rows of its blocks tell. Bounds
-are null where a column has no value, and also where they are not known: then nothing follows from them.
+are null where a column has no value, and also where they are not known: then nothing follows from them. A bootstrapped
+base file has the columns of its source.
 """
 
 import math
@@ -12,18 +13,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.data import data_schema, read_batches
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.names import LogFileName, join
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.base_files.statistics import ChunkFacts, single_leaves
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.slice_log import DATA_TYPES, Counts, log_source, slice_blocks
+from pyhudi.table.view.file_system_view import SourceFile
+from pyhudi.table.view.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class _Task:
     partition: str
     file: str
     size_bytes: int
+    source: SourceFile | None
 
 
 def bounds_schema(kind: pa.DataType) -> pa.Schema:
@@ -108,7 +113,7 @@ def bounds_table(files: Iterable[FileBounds], column: IndexedColumn) -> pa.Table
 
 
 def read_bounds(
-    storage: Storage,
+    snapshot: Snapshot,
     files: Iterable[tuple[str, str, int]],
     columns: Sequence[IndexedColumn],
     stored: pa.Schema,
@@ -117,14 +122,20 @@ def read_bounds(
     evolution: Evolution | None,
     counts: Counts,
 ) -> list[FileBounds]:
-    """The bounds of these columns in files (partition, name, bytes). `stored`: every column that rows may have.
-    `evolution`: how files are read whose columns had other names; None if none had. `counts`: whether what an instant
-    wrote into a log counts; a block of a write that was taken back may hold columns that the table never had.
+    """The bounds of these columns in files (partition, name, bytes).
+
+    `snapshot`: tells the sources of bootstrapped files. `stored`: every column that rows may have. `evolution`: how
+    files are read whose columns had other names; None if none had. `counts`: whether what an instant wrote into a log
+    counts; a block of a write that was taken back may hold columns that the table never had.
 
     Requests: the footer of each base file, and its columns of which the footer tells too little; the whole of a log
     file. Memory: in each worker, a row group of one column, or a batch of a log block.
     """
-    return executor.run(read_file_bounds, [_Task(storage, stored, evolution, counts, columns, *file) for file in files])
+    storage, source_of = snapshot.storage, snapshot.source_of_file
+    return executor.run(
+        read_file_bounds,
+        [_Task(storage, stored, evolution, counts, columns, *file, source_of(*file[:2])) for file in files],
+    )
 
 
 def read_file_bounds(task: _Task) -> FileBounds:
@@ -135,7 +146,7 @@ def read_file_bounds(task: _Task) -> FileBounds:
 
 def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
     path = join(task.partition, task.file)
-    with closing(open_base_file(task.storage, path)) as file:
+    with closing(_open(task, path)) as file:
         # A column within a list or map has several values a row: it has no bounds.
         leaves, found = single_leaves(file.schema), {}
         for column in task.columns:
@@ -143,6 +154,16 @@ def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
             if name is not None and name in leaves:
                 found[column.name] = _chunk_bounds(file, IndexedColumn(name, column.type), leaves[name])
         return found
+
+
+def _open(task: _Task, path: str) -> OpenBaseFile:
+    """The base file. Older slices may have lost their sources: then it has the meta fields only."""
+    try:
+        return open_rows(task.storage, path, task.source)
+    except (CorruptFile, NotFound):
+        if task.source is None:
+            raise
+        return open_rows(task.storage, path)
 
 
 def _chunk_bounds(file: OpenBaseFile, column: IndexedColumn, stored: pa.DataType) -> ColumnBounds:

@@ -50,7 +50,7 @@ def expression_change(
 
     if index.bloom is not None:
         return _blooms(snapshot, requested, new, index, schema, executor, evolution=evolution, counts=any_write)
-    read = read_expression_bounds(snapshot.storage, new, index, schema, executor, evolution=evolution, counts=any_write)
+    read = read_expression_bounds(snapshot, new, index, schema, executor, evolution=evolution, counts=any_write)
     bounds = bounds_table(read, index.column)
 
     touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
@@ -80,9 +80,7 @@ def initial_expression_change(
 
     if index.bloom is not None:
         return _blooms(snapshot, requested, files, index, schema, executor, evolution=snapshot.evolution, counts=counts)
-    read = read_expression_bounds(
-        snapshot.storage, files, index, schema, executor, evolution=snapshot.evolution, counts=counts
-    )
+    read = read_expression_bounds(snapshot, files, index, schema, executor, evolution=snapshot.evolution, counts=counts)
     bounds = bounds_table(read, index.column)
     return _stats(bounds, bounds, (), index, snapshot.config.version)
 
@@ -101,7 +99,7 @@ def _blooms(
     executor: Executor, *, evolution: Evolution | None, counts: Counts,
 ) -> PartitionChange:  # fmt: skip
     blooms = read_expression_blooms(
-        snapshot.storage, files, index, schema, executor, instant=requested, evolution=evolution,
+        snapshot, files, index, schema, executor, instant=requested, evolution=evolution,
         counts=counts,
     )  # fmt: skip
     return bloom_change(blooms, (), table_version=snapshot.config.version, index=index.partition)
@@ -157,7 +155,7 @@ def _stored_bounds(
     told = {key for part in found for key in zip(part["partition"].to_pylist(), part["file"].to_pylist(), strict=True)}
     missing = [file for file in files if file[:2] not in told]
     read = read_expression_bounds(
-        snapshot.storage, missing, index, schema, executor, evolution=evolution, counts=snapshot.timeline.is_committed
+        snapshot, missing, index, schema, executor, evolution=evolution, counts=snapshot.timeline.is_committed
     )
     return pa.concat_tables([*found, bounds_table(read, index.column)])
 

@@ -1,7 +1,8 @@
 """What an expression gives for the rows of a file: bounds and nulls, or a Bloom filter of its values.
 
 Base files and logs are read alike. Of a log the rows of the data blocks count as they are stored, whatever merging
-makes of them. A file that lacks the column has nulls for it.
+makes of them. A bootstrapped base file has the columns of its source, and those that the partition path tells. A file
+that lacks the column all the same has nulls for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ from pyhudi.table.slices.base_files.rows import AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.slice_log import DATA_TYPES, Counts, log_source, slice_blocks
+from pyhudi.table.view.file_system_view import SourceFile
+from pyhudi.table.view.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +38,26 @@ class _Task:
     stored: pa.Schema
     index: ExpressionIndex
     file: File
-    evolution: Evolution | None
+    source: SourceFile | None
+    as_written: AsWritten
     counts: Counts
 
 
 def read_expression_bounds(
-    storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
+    snapshot: Snapshot, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
     evolution: Evolution | None, counts: Counts,
 ) -> list[FileBounds]:  # fmt: skip
-    """The bounds of an expression in files, under the column's name. `stored`: every column that rows may have.
-    `evolution`, `counts`: as for `read_bounds`.
+    """The bounds of an expression in files, under the column's name. `snapshot`: tells the sources of bootstrapped
+    files. `stored`: every column that rows may have. `evolution`, `counts`: as for `read_bounds`.
 
     Requests: the column of a base file; the whole of a log. Memory: a row group of the column, or a batch, a worker.
     Seen: 1.0.2 states the size of the column as the file's size, and as the unpacked size twice as much.
     """
-    return executor.run(_bounds, [_Task(storage, stored, index, file, evolution, counts) for file in files])
+    return executor.run(_bounds, [_task(snapshot, file, index, stored, evolution, counts) for file in files])
 
 
 def read_expression_blooms(
-    storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
+    snapshot: Snapshot, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
     instant: str, evolution: Evolution | None, counts: Counts,
 ) -> pa.Table:  # fmt: skip
     """The filters of an expression's values in files, as `BLOOMS`. Cost, memory: as above, and the filters.
@@ -62,7 +66,7 @@ def read_expression_blooms(
     Here nulls are in no filter, and neither are empty texts, which no filter can hold.
     """
     assert index.bloom is not None
-    found = executor.run(_bloom, [_Task(storage, stored, index, file, evolution, counts) for file in files])
+    found = executor.run(_bloom, [_task(snapshot, file, index, stored, evolution, counts) for file in files])
 
     kind = index.bloom.kind
     rows = [
@@ -73,15 +77,23 @@ def read_expression_blooms(
 
 
 def count_unheld(
-    storage: Storage, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter, *,
+    snapshot: Snapshot, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter, *,
     evolution: Evolution | None, counts: Counts,
 ) -> int:  # fmt: skip
     """The number of rows in a file whose expression gives a text that the filter lacks. Empty texts do not count."""
     count = 0
-    for values in _values(_Task(storage, stored, index, file, evolution, counts)):
+    for values in _values(_task(snapshot, file, index, stored, evolution, counts)):
         texts = _texts(values)
         count += len(texts) - int(pc.sum(bloom.may_contain(texts)).as_py() or 0)
     return count
+
+
+def _task(
+    snapshot: Snapshot, file: File, index: ExpressionIndex, stored: pa.Schema, evolution: Evolution | None,
+    counts: Counts,
+) -> _Task:  # fmt: skip
+    source = snapshot.source_of_file(*file[:2])
+    return _Task(snapshot.storage, stored, index, file, source, snapshot.as_written_with(evolution), counts)
 
 
 def _bounds(task: _Task) -> FileBounds:
@@ -120,16 +132,16 @@ def _values(task: _Task) -> Iterator[pa.Array]:
 def _base_batches(task: _Task, path: str) -> Iterator[pa.RecordBatch]:
     source = task.index.source
     yield from read_stored_batches(
-        task.storage, path, [source], use_threads=False, as_written=AsWritten(task.evolution)
+        task.storage, path, [source], use_threads=False, source=task.source, as_written=task.as_written
     )
 
 
 def _log_batches(task: _Task, path: str, size_bytes: int) -> Iterator[pa.RecordBatch]:
-    source = task.index.source
+    source, evolution = task.index.source, task.as_written.evolution
     blocks = slice_blocks([log_source(task.storage, path, size_bytes)], task.counts)
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE
-        then = None if task.evolution is None else task.evolution.of_instant(instant_time(block), [source])
+        then = None if evolution is None else evolution.of_instant(instant_time(block), [source])
         stored = [source] if then is None else then.stored
         if stored and stored[0] in data_schema(block).names:
             for batch in read_batches(block, columns=stored):

@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType
-from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.metadata.derive.changed_groups import ChangedGroup
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_batches
-from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
+from pyhudi.table.slices.log_merge import with_key_column
 from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.slices.merged_slice import BaseReader, SliceReader
 from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
 from pyhudi.table.view.file_system_view import FileSlice
 
@@ -42,20 +41,14 @@ class RowReading:
 
     def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
-        schema = pa.schema([self.stored.field(name) for name in columns])
         if file_slice is None:
-            return schema.empty_table()
+            return pa.schema([with_key_column(self.stored).field(name) for name in columns]).empty_table()
 
         if file_slice.log_files:
             assert self.logs is not None
             return SliceReader(self.stored, self.logs).rows(self.storage, file_slice, columns)
 
-        assert file_slice.base_file is not None
-        path = join(file_slice.partition, file_slice.base_file.name.format())
-        batches = read_stored_batches(
-            self.storage, path, columns, use_threads=False, source=file_slice.source, as_written=self.as_written
-        )
-        return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
+        return BaseReader(self.stored, self.as_written).rows(self.storage, file_slice, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +63,23 @@ class KeyChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
+    before: RowReading
     reading: RowReading
     group: ChangedGroup
 
 
-def key_changes(reading: RowReading, groups: Iterable[ChangedGroup], executor: Executor) -> KeyChanges:
+def key_changes(
+    reading: RowReading, groups: Iterable[ChangedGroup], executor: Executor, *, before: RowReading | None = None
+) -> KeyChanges:
     """What an action does to the keys of the groups that it changes.
+
+    `before`: how slices of before it are read; None: as those of after it.
 
     A key that moves from one group to another is in `gone` for the one, and in `located` for the other.
     Cost: the key column of each group whose keys may change, before and after; where rows were only updated in logs,
     these logs. Memory: the keys of as many groups as the executor has workers, and the keys that are new or gone.
     """
-    tasks = [_Task(reading, group) for group in groups if group.may_change_keys]
+    tasks = [_Task(before or reading, reading, group) for group in groups if group.may_change_keys]
     found = executor.run(_compare_keys, tasks)
     located = pa.concat_tables([LOCATED.empty_table(), *(new for new, _ in found)])
     gone = pa.concat_tables([LOCATED.empty_table(), *(old for _, old in found)])
@@ -90,7 +88,8 @@ def key_changes(reading: RowReading, groups: Iterable[ChangedGroup], executor: E
 
 def located_keys(reading: RowReading, slices: Iterable[FileSlice], executor: Executor) -> list[pa.Table]:
     """The keys of each slice, as `LOCATED`. Memory: all of them."""
-    return executor.run(_locate, [_Task(reading, ChangedGroup(s.partition, s.file_id, None, s, True)) for s in slices])
+    groups = (ChangedGroup(one.partition, one.file_id, None, one, True) for one in slices)
+    return executor.run(_locate, [_Task(reading, reading, group) for group in groups])
 
 
 def _locate(task: _Task) -> pa.Table:
@@ -102,7 +101,7 @@ def _compare_keys(task: _Task) -> tuple[pa.Table, pa.Table]:
     if task.group.only_updates and not _may_delete(task.reading, task.group.after):
         return LOCATED.empty_table(), LOCATED.empty_table()
 
-    before, after = _keys(task.reading, task.group.before), _keys(task.reading, task.group.after)
+    before, after = _keys(task.before, task.group.before), _keys(task.reading, task.group.after)
     return _located(task.group, _without(after, before)), _located(task.group, _without(before, after))
 
 

@@ -162,9 +162,11 @@ class ColumnStatsKind(IndexKind):
             if is_counted(file.name)
         ]
 
-        storage, evolution = contents.snapshot.storage, contents.snapshot.evolution
-        counts = contents.snapshot.timeline.is_committed
-        bounds = read_bounds(storage, files, columns, schema, contents.readers, evolution=evolution, counts=counts)
+        snapshot = contents.snapshot
+        bounds = read_bounds(
+            snapshot, files, columns, schema, contents.readers, evolution=snapshot.evolution,
+            counts=snapshot.timeline.is_committed,
+        )  # fmt: skip
         change = column_stats_change(
             bounds, columns, facts.version, table_version=contents.table_version, index=partition
         )
@@ -214,7 +216,7 @@ def stored_bounds_of(
     for column in columns:
         missing = [file for file in files if file[:2] not in told[column.name]]
         counts = snapshot.timeline.is_committed
-        read = read_bounds(snapshot.storage, missing, [column], schema, executor, evolution=evolution, counts=counts)
+        read = read_bounds(snapshot, missing, [column], schema, executor, evolution=evolution, counts=counts)
         found[column.name].append(bounds_table(read, column))
     return {name: pa.concat_tables(parts) for name, parts in found.items()}
 

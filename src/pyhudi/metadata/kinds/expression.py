@@ -245,7 +245,7 @@ def _statistics_differences(
 ) -> Iterator[Difference]:
     snapshot, field = check.snapshot, pa.field(index.source, index.type)
     read = read_expression_bounds(
-        snapshot.storage, files, index, snapshot.schema_with_meta, check.executor, evolution=snapshot.evolution,
+        snapshot, files, index, snapshot.schema_with_meta, check.executor, evolution=snapshot.evolution,
         counts=snapshot.timeline.is_committed,
     )  # fmt: skip
     bounds = bounds_table(read, index.column)
@@ -277,7 +277,7 @@ def _filter_differences(
             0
             if bloom is None
             else count_unheld(
-                snapshot.storage,
+                snapshot,
                 file,
                 index,
                 schema,

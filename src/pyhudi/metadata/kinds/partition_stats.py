@@ -91,7 +91,7 @@ class PartitionStatsPruner(IndexPruner):
     def keep_partitions(
         self, query: PrunedQuery, partitions: Sequence[str]
     ) -> tuple[list[str], Sequence[PrunedBy]] | None:
-        if not query.by_columns:
+        if not query.by_columns or not self.indexes.config.has_known_statistics:
             return None
         may = match_partitions(self, query.predicate, partitions, besides=query.besides)
         kept = list(compress(partitions, may.tolist()))

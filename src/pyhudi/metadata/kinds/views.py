@@ -124,9 +124,8 @@ class CommitView:
     def bounds(self, columns: Sequence[IndexedColumn]) -> list[FileBounds]:
         """The bounds of these columns in the new files, read once. Memory: these bounds."""
         if columns not in self._bounds:
-            storage = self.snapshot.storage
             self._bounds[columns] = read_bounds(
-                storage, self.new_files, columns, self.schema, self.executor, evolution=self.evolution,
+                self.snapshot, self.new_files, columns, self.schema, self.executor, evolution=self.evolution,
                 counts=any_write,
             )  # fmt: skip
         return self._bounds[columns]
@@ -175,5 +174,6 @@ class IndexCheck:
     def read_bounds(self, partition: str, columns: Sequence[IndexedColumn]) -> tuple[list[File], list[FileBounds]]:
         """The files of a data partition, and the bounds of these columns in them."""
         files, schema = files_of(self.snapshot.slices(partition)), self.snapshot.schema_with_meta
-        storage, evolution, counts = self.snapshot.storage, self.snapshot.evolution, self.snapshot.timeline.is_committed
-        return files, read_bounds(storage, files, columns, schema, self.executor, evolution=evolution, counts=counts)
+        evolution, counts = self.snapshot.evolution, self.snapshot.timeline.is_committed
+        read = read_bounds(self.snapshot, files, columns, schema, self.executor, evolution=evolution, counts=counts)
+        return files, read

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from pyhudi.errors import Conflict, Invalid
+from pyhudi.errors import Conflict, Invalid, Unsupported
 from pyhudi.format.schema.alterations import Alteration, altered
 from pyhudi.format.schema.conversion import arrow_from_avro, record_name, with_meta_fields, without_meta_fields
 from pyhudi.format.schema.differences import describe_changes
@@ -57,6 +57,11 @@ def plan_alteration(snapshot: Snapshot, changes: Sequence[Alteration]) -> Number
         raise Invalid(
             f"table '{snapshot.config.name}': has no columns yet to change; its first write gives them, or `create` "
             "with a schema"
+        )
+    if snapshot.config.left_out:
+        raise Unsupported(
+            f"table '{snapshot.config.name}': hoodie.datasource.write.drop.partition.columns='true': expected a table "
+            "whose files hold all columns; add columns by a write that has them"
         )
     refuse_unwritable_types(text, table_name=snapshot.config.name)
     refuse_pinned(snapshot, changes)

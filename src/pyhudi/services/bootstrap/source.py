@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
-from pyhudi.format.keys.record_keys import KeySpec, missing_keys, null_key_message, partition_paths
+from pyhudi.format.keys.record_keys import DEFAULT_PARTITION, KeySpec, missing_keys, null_key_message, partition_paths
 from pyhudi.format.names import HOODIE
 from pyhudi.format.schema.arrow_types import canonical_arrow, refuse_names_alike
 from pyhudi.format.schema.conversion import META_FIELDS
@@ -46,7 +46,8 @@ class ListedSource:
 def list_source(storage: Storage) -> list[ListedSource]:
     """The data files of a source, sorted by path, all of one format. One recursive listing.
 
-    Files and folders whose names begin with `_` or `.` are passed over, as Spark does; `_SUCCESS` is one.
+    Files and folders whose names begin with `_` or `.` are passed over, as Spark does; `_SUCCESS` is one. The folder of
+    null values, `__HIVE_DEFAULT_PARTITION__`, is not: it holds rows.
     Raises: Invalid for a source without data files, with files of two formats or of another, and for the folder of a
     table of another kind.
     """
@@ -60,7 +61,9 @@ def list_source(storage: Storage) -> list[ListedSource]:
                     f"{uri}: expected a folder of data files, found '{part}': it holds a {_OTHER_TABLES[part]} table, "
                     "whose files are not all rows of today; read it, and write its rows to a new table"
                 )
-        if any(part.startswith(("_", ".")) and "=" not in part for part in parts):
+        if _is_passed_over(parts[-1]) or any(
+            _is_passed_over(part) and part != DEFAULT_PARTITION for part in parts[:-1]
+        ):
             continue
         found.append(ListedSource.of(info))
 
@@ -79,6 +82,10 @@ def list_source(storage: Storage) -> list[ListedSource]:
             f"{uri}: expected files of one format, found '{first.path}' and '{mixed.path}'; bootstrap them apart"
         )
     return found
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(("_", ".")) and "=" not in name
 
 
 @dataclass(frozen=True, slots=True)

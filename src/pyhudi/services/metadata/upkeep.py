@@ -80,8 +80,7 @@ class MetadataTableUpkeep:
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, or was compacted with them."""
-        config = self._config()
-        if config.has_metadata_table:
+        if (config := self._config()).has_metadata_table:
             table = open_metadata_table(self.storage, self.zone)
             self._drop_made_since(config, table, target, rollback)
 
@@ -244,6 +243,9 @@ class MetadataTableUpkeep:
             return self.before_completion(requested, metadata)
         self._drop_others(config, indexes)
 
+    def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Nothing: the metadata table took the commit in before."""
+
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take the deleted files out of `files` and the indexes."""
         config = self._config()
@@ -328,8 +330,7 @@ class MetadataTableUpkeep:
         definitions = read_definitions(self.storage)
         named = wanted | config.metadata_partitions_named
         kept = {index.partition for index in registry.kept_indexes(self._indexed(named, snapshot.schema_with_meta))}
-        able = wanted & kept
-        able -= registry.dependents(registry.names() - kept, able)
+        able = (wanted & kept) - registry.dependents(registry.names() - kept, wanted & kept)
         if able != wanted:
             names = ", ".join(sorted(wanted - able))
             log.warning("%s: the indexes %s are not made anew: build_index makes them", snapshot.config.name, names)
@@ -349,10 +350,7 @@ class MetadataTableUpkeep:
         put_definitions(self.storage, completed)
 
     def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
-        """The indexes that are kept true, among those that the table has or is getting.
-
-        `schema`: the table's columns.
-        """
+        """The indexes that are kept true, among those that the table has or is getting. `schema`: its columns."""
         if not config.has_indexes:
             return [FilesIndex()]
         columns = schema()

@@ -20,6 +20,7 @@ from pyhudi.services.upgrade.facts import (
     short,
 )
 from pyhudi.table.facts.config import KeyKind, TableConfig
+from pyhudi.table.facts.key_properties import OWN_GENERATOR
 
 _PLAIN = (DEFAULT_PAYLOAD, LATEST_PAYLOAD, "EventTimeAvroPayload")
 
@@ -33,7 +34,7 @@ def to_eight(properties: Properties, config: TableConfig) -> dict[str, str]:
         "hoodie.timeline.path": "timeline",
         "hoodie.timeline.history.path": "history",
         INITIAL_VERSION: properties.get(INITIAL_VERSION, str(config.version)),
-        KEY_GENERATOR: config.key_kind.value,
+        KEY_GENERATOR: OWN_GENERATOR if config.key_kind is KeyKind.OTHER else config.key_kind.value,
         **_partition_fields(properties, config),
         MODE: mode.value,
         PAYLOAD: payload,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import refuse_bad_options, save_dataframe
+from pyhudi.api.own_names import load_named
 from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import WriteCall
 from pyhudi.engine.spark.stream.running import Stopped, is_stopped, query_id
@@ -45,6 +46,7 @@ class TableSink:
 
         Raises: Invalid, Unsupported for options that no batch could be written with.
         """
+        load_named(options)
         merged = merge_options(write=options, opened=None, table={})
         self._settings = StreamSinkSettings.from_options(merged)
         self._spark, self._path, self._options, self._mode = spark, path, options, _MODES.get(output_mode)

@@ -83,6 +83,17 @@ class TableConfig:
         return _fields(self.properties.get("hoodie.table.partition.fields"))
 
     @property
+    def key_generator_class(self) -> str:
+        """The key generator as the table names it: by its class, or else by its kind."""
+        named = (self.properties.get(f"hoodie.table.keygenerator.{what}", "").strip() for what in ("class", "type"))
+        return next(filter(None, named), "")
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are left out of new files: their values are in the partition path."""
+        return self.partition_by if self.drops_partition_columns else ()
+
+    @property
     def is_merge_on_read(self) -> bool:
         return self.table_type == "MERGE_ON_READ"
 
@@ -90,6 +101,13 @@ class TableConfig:
     def base_format(self) -> str:
         """The format of new base files, in upper case."""
         return (self.properties.get(BASE_FORMAT) or "PARQUET").strip().upper()
+
+    @property
+    def has_known_statistics(self) -> bool:
+        """Whether Apache Hudi reads what base files state of their columns. Where it does not, its statistics of a
+        partition are those of logs alone, as if the base files had no rows. Seen: 1.2.0, HFILE and LANCE.
+        """
+        return self.base_format in ("PARQUET", "ORC")
 
     @property
     def has_parquet_metafiles(self) -> bool:
@@ -148,6 +166,7 @@ class TableConfig:
             partition_by=self.partition_by,
             ordering=self.ordering,
             key_generator=self.key_kind.value,
+            key_generator_class=self.key_generator_class,
             merge_mode=self.merge_mode.value,
             is_hive_style=self.is_hive_style,
             is_url_encoded=self.is_url_encoded,
@@ -232,7 +251,7 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        BASE_FORMAT: ("PARQUET", "ORC", "LANCE"),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE", "LANCE"),
         "hoodie.table.format": ("native",),
     }
     for key, known in needed.items():

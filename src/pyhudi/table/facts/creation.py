@@ -10,7 +10,7 @@ from pyhudi.format.keys.hashing_metadata import INITIAL_INSTANT
 from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import HOODIE, PROPERTIES
 from pyhudi.format.properties import encode_table_properties
-from pyhudi.merge.mergers import PAYLOAD_ID
+from pyhudi.merge.mergers import PAYLOAD_ID, find_payload_merger
 from pyhudi.merge.payloads import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -22,7 +22,7 @@ from pyhudi.merge.payloads import (
 )
 from pyhudi.merge.rules import MergeMode
 from pyhudi.options.entries import Kind
-from pyhudi.options.names import OWN_PREFIX
+from pyhudi.options.names import INDEX_CLASS, OWN_PREFIX
 from pyhudi.options.resolve import check_value, find_fact
 from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
 from pyhudi.options.verdicts import fact_names, find_entry
@@ -93,9 +93,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
 
     for name, text in new.properties.items():
-        if name.startswith(OWN_PREFIX):
-            raise Invalid(f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, "
-                          "or to the write")  # fmt: skip
+        _refuse_unstored(name, text)
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
     _refuse_contradictions(new)
@@ -135,6 +133,20 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     made = {**properties, **given, **buckets}
     merge_rules(made, version=version, path=f"new table '{new.name}'")
     return made
+
+
+def _refuse_unstored(name: str, text: str) -> None:
+    """Raises: Invalid for an option of one process, which no table stores."""
+    if name.startswith(OWN_PREFIX):
+        raise Invalid(
+            f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, or to the "
+            "write"
+        )
+    if name == INDEX_CLASS and text.strip():
+        raise Invalid(
+            f"option '{name}'='{text}': no table stores it, for Apache Hudi's writers would look for a class of Java "
+            "of that name, and fail; give it to `open`, or to the write"
+        )
 
 
 def _spelled_anew(version: TableVersion, *, has_buckets: bool) -> tuple[str, ...]:
@@ -211,11 +223,12 @@ def _merging(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
 
 def _merging_by_payload(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
     """Seen: 0.15.0 stores the same strategy id for every payload class. The payload class alone decides."""
-    if mode not in _PAYLOADS:
+    if mode not in _PAYLOADS and find_payload_merger(_payload(new)) is None:
         raise Unsupported(
             f"hoodie.compaction.payload.class='{_payload(new)}': this release creates tables of version "
             f"{new.table_version} where the row of a key wins that came last, or the one with the greatest ordering "
-            "value; create the table with table_version=9"
+            "value, or a payload class with a registered merger (pyhudi.register_payload_class); create the table with "
+            "table_version=9"
         )
     return {
         version.strategy_property: _PAYLOADS["EVENT_TIME_ORDERING"][1],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.registered import OwnKind, is_registered
 from pyhudi.options.resolve import find_fact
 from pyhudi.options.table_facts import PARTITION_KINDS, Fact, show_fact, split_fields
 from pyhudi.options.verdicts import fact_names
@@ -13,6 +14,8 @@ TYPE, UNIT = f"{PREFIX}timestamp.type", f"{PREFIX}timestamp.scalar.time.unit"
 INPUT, DELIMITER = f"{PREFIX}input.dateformat", f"{PREFIX}input.dateformat.list.delimiter.regex"
 OUTPUT = f"{PREFIX}output.dateformat"
 INPUT_ZONE, OUTPUT_ZONE, BOTH_ZONES = f"{PREFIX}input.timezone", f"{PREFIX}output.timezone", f"{PREFIX}timezone"
+OWN_GENERATOR = "USER_PROVIDED"
+"""The kind of a key generator that is none of Apache Hudi's. Its class is stored beside it."""
 TEXT_TYPES = ("DATE_STRING", "MIXED")
 
 _CLASSES = {
@@ -46,10 +49,12 @@ def key_properties(
     fields = _typed_fields(partition_by, options)
     kind = _key_generator(record_key, fields, options)
     stored_as_kind = version.key_generator is KeyGeneratorForm.KIND
-    properties = {
-        "hoodie.table.keygenerator.type" if stored_as_kind else "hoodie.table.keygenerator.class":
-        kind if stored_as_kind else _CLASSES[kind]
-    }  # fmt: skip
+    own = _own_generator(options) if kind == "OTHER" else ""
+    properties = {}
+    if stored_as_kind:
+        properties["hoodie.table.keygenerator.type"] = OWN_GENERATOR if own else kind
+    if own or not stored_as_kind:
+        properties["hoodie.table.keygenerator.class"] = own or _CLASSES[kind]
 
     if record_key:
         properties["hoodie.table.recordkey.fields"] = ",".join(record_key)
@@ -95,8 +100,16 @@ def _key_generator(record_key: tuple[str, ...], fields: tuple[str, ...], options
     shown = ", ".join(fields) or "none"
 
     match kind:
-        case "OTHER":
-            raise Unsupported("key generators of your own cannot be called; expected one of Apache Hudi's")
+        case "OTHER" if not _own_generator(options):
+            raise Unsupported(
+                "a key generator of your own: expected one of Apache Hudi's, or the name of one that is registered in "
+                "this process (pyhudi.register_key_generator) as hoodie.datasource.write.keygenerator.class"
+            )
+        case "OTHER" if any(":" in field for field in fields) or not record_key:
+            raise Invalid(
+                f"key generator '{_own_generator(options)}': expected record key columns, and partition columns "
+                f"without kinds, found key {', '.join(record_key) or 'none'} and partition {shown}"
+            )
         case "NON_PARTITION" if fields:
             raise Invalid(f"key generator NON_PARTITION: expected no partition column, found {shown}")
         case "SIMPLE" if inferred != "SIMPLE":
@@ -112,6 +125,12 @@ def _key_generator(record_key: tuple[str, ...], fields: tuple[str, ...], options
         case "SIMPLE" | "COMPLEX" | "TIMESTAMP" if any(":" in field for field in fields):
             raise Invalid(f"key generator {kind}: expected partition columns without kinds, found {shown}")
     return kind
+
+
+def _own_generator(options: Mapping[str, str]) -> str:
+    """The registered key generator that the options name. Empty if they name none."""
+    named = (options.get(name, "").strip() for name in fact_names(Fact.KEY_GENERATOR))
+    return next((name for name in named if is_registered(OwnKind.KEY_GENERATOR, name)), "")
 
 
 def _inferred(record_key: tuple[str, ...], fields: tuple[str, ...]) -> str:

@@ -30,6 +30,8 @@ class PathValues:
     @classmethod
     def _of(cls, keys: KeySpec, schema: pa.Schema, unknown: Iterable[str]) -> "PathValues":
         told = {*keys.partition_by, PARTITION_PATH}.difference(unknown) if keys.partition_by else set()
+        if keys.own_generator:
+            told &= {PARTITION_PATH}
         return cls(keys, {field.name: field.type for field in schema if field.name in told})
 
     def among(self, schema: pa.Schema) -> "PathValues":

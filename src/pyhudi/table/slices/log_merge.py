@@ -26,6 +26,8 @@ from pyhudi.table.slices.evolved import Evolution, FileColumns
 from pyhudi.table.slices.key_parts import ALL_KEYS, KeyPart
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles
 
+_KEY_FIELD: Final = pa.field(RECORD_KEY, pa.string())
+
 JOINED_BYTES: Final = 4 << 20
 """Bytes of Avro blocks that are decoded at once."""
 
@@ -82,7 +84,7 @@ def fold_blocks(
     as_written: AsWritten = TODAY,
 ) -> Folded:
     """The log folded to one record for each key. Arguments: as for `merge_blocks`."""
-    with_keys = schema if keys is None else schema.append(pa.field(RECORD_KEY, pa.string()))
+    with_keys = schema if keys is None else with_key_column(schema)
     fold = LogFold(rules, with_keys, path=files.base_path or files.logs[0][0])
 
     taking = _Taking(fold, schema, keys, files, part, as_written)
@@ -274,11 +276,20 @@ def _are_alike(one: LogBlock, other: LogBlock, evolution: Evolution | None) -> b
 
 
 def keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:
-    """The rows with a column of record keys. `keys`: how to compute them; None: the rows store them."""
+    """The rows with a column of record keys, whatever that column held. `keys`: how to compute them; None: the rows
+    store them.
+    """
     if keys is None:
         return rows
     spelled = one_array(record_keys(pa.Table.from_batches([rows]), keys))
-    return rows.append_column(pa.field(RECORD_KEY, pa.string()), spelled)
+    if RECORD_KEY not in rows.schema.names:
+        return rows.append_column(_KEY_FIELD, spelled)
+    return rows.set_column(rows.schema.get_field_index(RECORD_KEY), _KEY_FIELD, spelled)
+
+
+def with_key_column(schema: pa.Schema) -> pa.Schema:
+    """The columns that `keyed` gives rows of these columns."""
+    return schema if RECORD_KEY in schema.names else schema.append(_KEY_FIELD)
 
 
 def _only(rows: pa.RecordBatch, part: KeyPart) -> pa.RecordBatch:

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
 from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.names import join
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.rows import read_stored_batches
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.key_parts import KeyPart
-from pyhudi.table.slices.log_merge import merge_blocks
+from pyhudi.table.slices.log_merge import keyed, merge_blocks, with_key_column
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles, slice_blocks, slice_files, sources_of_logs
 from pyhudi.table.view.file_system_view import FileSlice
@@ -23,6 +26,35 @@ ChooseRows = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Filters the rows of a base file."""
 
 
+class RowsReader(Protocol):
+    """Reads the rows of slices. `stored`: every column that rows may have."""
+
+    @property
+    def stored(self) -> pa.Schema: ...
+
+    def rows(self, storage: Storage, file_slice: FileSlice, columns: Sequence[str]) -> pa.Table: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BaseReader:
+    """Reads the rows of slices without logs. Picklable. `stored`: every column that rows may have. `as_written`: how
+    base files may differ from these columns.
+    """
+
+    stored: pa.Schema
+    as_written: AsWritten = TODAY
+
+    def rows(self, storage: Storage, file_slice: FileSlice, columns: Sequence[str]) -> pa.Table:
+        """These columns of a base file's rows. Memory: the rows."""
+        schema = pa.schema([with_key_column(self.stored).field(name) for name in columns])
+        assert file_slice.base_file is not None
+        path = join(file_slice.partition, file_slice.base_file.name.format())
+        batches = read_stored_batches(
+            storage, path, columns, use_threads=False, source=file_slice.source, as_written=self.as_written
+        )
+        return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
+
+
 @dataclass(frozen=True, slots=True)
 class SliceReader:
     """Reads the merged rows of slices with logs. Picklable. `stored`: every column that rows may have."""
@@ -32,7 +64,7 @@ class SliceReader:
 
     def rows(self, storage: Storage, file_slice: FileSlice, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows. Memory: the rows, and as `read_merged`."""
-        schema = pa.schema([self.stored.field(name) for name in columns])
+        schema = pa.schema([with_key_column(self.stored).field(name) for name in columns])
         files = slice_files(file_slice)
         batches = read_merged(storage, files, self.logs, self.stored, columns, use_threads=False)
         return pa.Table.from_batches((batch.select(list(columns)) for batch in batches), schema)
@@ -58,15 +90,18 @@ def read_merged(
     decode to more than `log_size_bytes_max`, it is merged in several passes, one for each part of the keys. Each pass
     reads the base file and the log again.
     """
-    own = () if reading.keys is None else reading.keys.record_key
+    own = () if reading.keys is None else reading.keys.key_columns
     names = reading.rules.columns_needed([*columns, *own], stored.names)
-    schema = pa.schema([stored.field(name) for name in names])
+    # Keys that rows do not store are made of the key columns, and come as the last column.
+    is_stored = reading.keys is None
+    schema = pa.schema([stored.field(name) for name in names if is_stored or name != RECORD_KEY])
 
     blocks = [*stored_blocks(storage, files, reading, tally), *more]
     if choose is not None:
         files = replace(files, base_instant="")  # filtering shifts the rows: stored positions no longer apply
     if not blocks:
-        yield from _base_batches(storage, files, schema, choose, reading, use_threads=use_threads)
+        for batch in _base_batches(storage, files, schema, choose, reading, use_threads=use_threads):
+            yield keyed(batch, reading.keys if RECORD_KEY in columns else None)
         return
 
     for part in key_parts(blocks, reading):
@@ -113,4 +148,4 @@ def _base_batches(
         as_written=reading.as_written,
     ):
         rows = conform_batch(batch, schema, path=files.base_path)
-        yield rows if choose is None else choose(rows)
+        yield rows if choose is None else choose(keyed(rows, reading.keys))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.errors import Bug
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches, read_row_count
 from pyhudi.format.log.delete import read_deletes
@@ -69,8 +70,7 @@ def find_positions(
     open base file. `log`: blocks of whole rows and of deletes.
     Reads the keys of the log and of the base file. Memory: the log's keys, and 16 bytes for each.
     """
-    own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
-    schema = pa.schema([stored.field(name) for name in own])
+    schema = key_source(stored, reading.keys)
     keys = [record_keys_of(records, schema, reading) for records in log]
     every = pa.chunked_array([chunk for block_keys in keys for chunk in block_keys.chunks], pa.string())
     if every.null_count:
@@ -96,8 +96,16 @@ def find_positions(
     return np.split(position[codes], np.cumsum([len(block_keys) for block_keys in keys])[:-1])
 
 
+def key_source(stored: pa.Schema, keys: KeySpec | None) -> pa.Schema:
+    """The columns that tell the record keys of rows. `stored`: every column that rows may have. `keys`: how keys are
+    computed; None: rows store them.
+    """
+    names = (RECORD_KEY,) if keys is None else keys.key_columns
+    return pa.schema([stored.field(name) for name in names])
+
+
 def record_keys_of(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
-    """The record keys of a block, in the block's order."""
+    """The record keys of a block, in the block's order. `schema`: as of `key_source`."""
     block = records.block
     if records.deletes is not None:
         return pa.chunked_array([one_array(records.deletes.column("record_key"))], pa.string())

@@ -87,7 +87,7 @@ class _TouchedRows:
     ) -> None:
         rules = reading.rules
         self._storage, self._files, self._keys, self._use_threads = storage, files, reading.keys, use_threads
-        own = () if reading.keys is None else reading.keys.record_key
+        own = () if reading.keys is None else reading.keys.key_columns
         self._schema = pa.schema([stored.field(name) for name in rules.columns_needed([*columns, *own], stored.names)])
 
         ordering = (name.partition(".")[0] for name in rules.ordering)

@@ -8,9 +8,11 @@ from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
+from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
+from pyhudi.format.schema.evolution import evolve_avro
 from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -55,8 +57,21 @@ class Snapshot:
 
     @property
     def schema_text(self) -> str | None:
-        """The Avro schema of rows, without meta fields. None if neither a write nor the creation has stated one."""
-        return self._stated.text
+        """The Avro schema of rows, without meta fields. None if neither a write nor the creation has stated one.
+
+        Partition columns that files lack are texts, at the end where the stated schema lacks them. Spec:
+        format/layout.md section 7.2.
+        """
+        return self._rows_text
+
+    @cached_property
+    def _rows_text(self) -> str | None:
+        text = self._stated.text
+        if text is None or not self.config.left_out:
+            return text
+        stated = arrow_from_avro(text)
+        lacking = [name for name in self.config.left_out if name not in stated.names]
+        return evolve_avro(text, pa.schema([*stated, *(pa.field(name, pa.string()) for name in lacking)]))
 
     @cached_property
     def _stated(self) -> StatedSchema:
@@ -96,18 +111,8 @@ class Snapshot:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of rows, without meta fields. No columns before a schema is stated.
-
-        Partition columns that files lack are texts, at the end where the schema lacks them. Spec: format/layout.md
-        section 7.2.
-        """
-        if self.schema_text is None:
-            return pa.schema([])
-        stated = arrow_from_avro(self.schema_text)
-        if not self.config.drops_partition_columns:
-            return stated
-        lacking = [name for name in self.config.partition_by if name not in stated.names]
-        return pa.schema([*stated, *(pa.field(name, pa.string()) for name in lacking)])
+        """The columns of rows, without meta fields. No columns before a schema is stated."""
+        return pa.schema([]) if self.schema_text is None else arrow_from_avro(self.schema_text)
 
     @cached_property
     def schema_with_meta(self) -> pa.Schema:
@@ -167,6 +172,11 @@ class Snapshot:
         if base.requested != BOOTSTRAP_INSTANT or self._bootstrap is None:
             return None
         return self._bootstrap.get(partition, base)
+
+    def source_of_file(self, partition: str, name: str) -> SourceFile | None:
+        """As `source_of`, for a data file of this name; None for a log."""
+        base = BaseFileName.parse(name)
+        return None if base is None else self.source_of(partition, base)
 
     @cached_property
     def _bootstrap(self) -> BootstrapIndex | None:
@@ -270,6 +280,7 @@ def key_spec(config: TableConfig) -> KeySpec:
     Seen: a complex key generator with one field spells its key `field:value` on version 9, bare with 1.0.2 on
     version 8. Spec: format/layout.md section 5.1.
     """
+    own = config.key_generator_class if config.key_kind is KeyKind.OTHER else ""
     names_one_field = config.key_kind is KeyKind.COMPLEX and config.version.names_only_key_field
     return KeySpec(
         record_key=config.record_key,
@@ -279,4 +290,6 @@ def key_spec(config: TableConfig) -> KeySpec:
         is_url_encoded=config.is_url_encoded,
         time_based=config.time_based,
         has_logical_timestamps=config.has_logical_timestamps,
+        own_generator=own,
+        generator=find_key_generator(own) if own else None,
     )

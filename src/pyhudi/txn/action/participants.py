@@ -42,6 +42,12 @@ class CommitParticipant(Protocol):
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """Take over what the write at `requested` did. The write completes right after, or is rolled back later."""
 
+    def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Take over what the write at `requested` did, where that need not be exact before others see the write.
+
+        The write has landed: nothing that fails here may end it. After a crash this is not called again.
+        """
+
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take over that the clean at `requested` deleted files. The clean completes right after.
 

@@ -51,6 +51,9 @@ class SchemaHistoryKeeper:
             put = content if state == STATES[-1] else b""
             self.storage.put_new(layout.path(Instant(requested, _ACTION, state, completed)), put)
 
+    def after_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Nothing: the history was put before."""
+
     def _history(self, snapshot: Snapshot, latest: str, requested: str) -> bytes:
         """The history with the schema that a commit states, if that is new.
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from importlib.util import find_spec
 from typing import get_args
 
 from pyhudi.errors import Unavailable, Unsupported
+from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
@@ -132,6 +134,8 @@ class WriteSession:
             verdict=verdict,
         )
         completed = run.on(table).complete(ending)
+        for participant in table.participants:
+            participant.after_completion(run.requested, metadata)
         return completion_time(table.storage, table.layout, completed, self.snapshot.zone)
 
     def forget(self, target: Instant) -> None:
@@ -244,9 +248,16 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     if not config.has_meta_fields:
         _refuse_unwritable_keys(config, uri)
 
+    if config.left_out:
+        _refuse_unwritable_paths(config, uri)
+
+    if config.base_format == "LANCE" and find_spec("lance") is None:
+        raise Unsupported(
+            f"{uri}: {BASE_FORMAT}='LANCE': Lance files need the package pylance: pip install 'pyhudi[lance]'"
+        )
+
     wanted = {
-        BASE_FORMAT: ("PARQUET", "ORC"),
-        "hoodie.datasource.write.drop.partition.columns": ("false",),
+        BASE_FORMAT: ("PARQUET", "ORC", "HFILE", "LANCE"),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
@@ -254,33 +265,60 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         if value and value.upper() not in {of.upper() for of in known}:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
 
-    merge_rules(config.properties, version=config.version, path=uri)
-    if config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM:
+    rules = merge_rules(config.properties, version=config.version, path=uri)
+    is_custom = config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM
+    if is_custom and rules.merger is None:
         payload = config.properties.get("hoodie.compaction.payload.class", "")
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
-            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value"
+            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering "
+            "value, or a merger that is registered for the class (pyhudi.register_payload_class)"
         )
 
-    if config.key_kind is KeyKind.OTHER:
+    if config.key_kind is KeyKind.OTHER and find_key_generator(config.key_generator_class) is None:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
-        raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")
+        raise Unsupported(
+            f"{uri}: {said}: expected a key generator of Apache Hudi's, or one that is registered in this process "
+            f"under the name '{config.key_generator_class}' (pyhudi.register_key_generator), found none; the table can "
+            "be read"
+        )
 
 
 def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
-    """Refuse a table without meta fields whose keys cannot be told from its columns, or whose rows lie in logs."""
+    """Refuse a table without meta fields whose keys cannot be told from its columns."""
     kinds = (KeyKind.SIMPLE, KeyKind.COMPLEX, KeyKind.NON_PARTITION)
     reasons = {
-        "hoodie.table.type='MERGE_ON_READ'": config.is_merge_on_read,
         f"key generator {config.key_kind}, not one of {', '.join(kinds)}": config.key_kind not in kinds,
         "no hoodie.table.recordkey.fields": not config.record_key,
         "hoodie.table.cdc.enabled='true'": config.change_mode is not None,
         "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+        f"{BASE_FORMAT}='HFILE', whose rows lie under their keys": config.base_format == "HFILE",
     }
     for reason, stands in reasons.items():
         if stands:
             raise Unsupported(
                 f"{uri}: hoodie.populate.meta.fields='false' with {reason}: this release writes tables without meta "
-                "fields where they are copy-on-write, and columns make up their keys; write with Apache Hudi"
+                "fields where columns make up their keys; write with Apache Hudi"
+            )
+
+
+def _refuse_unwritable_paths(config: TableConfig, uri: str) -> None:
+    """Refuse a table that leaves partition columns out of its files, where rows need their values."""
+    ordering = {name.partition(".")[0] for name in config.ordering}
+    keys = {name.partition(".")[0] for name in config.record_key}
+    reasons = {
+        f"key generator {config.key_kind}, whose paths are not the values": bool(config.time_based),
+        "a partition column that orders rows": not ordering.isdisjoint(config.left_out),
+        "hoodie.populate.meta.fields='false' and a partition column in the key": (
+            not config.has_meta_fields and not keys.isdisjoint(config.left_out)
+        ),
+        "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+    }
+    for reason, stands in reasons.items():
+        if stands:
+            raise Unsupported(
+                f"{uri}: hoodie.datasource.write.drop.partition.columns='true' with {reason}: this release writes "
+                "tables that leave partition columns out where the partition path stands for them; write with Apache "
+                "Hudi"
             )

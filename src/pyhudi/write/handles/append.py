@@ -164,7 +164,10 @@ def _style(target: WriteTarget, rows: pa.Table) -> BlockStyle:
     text = target.avro_schema
     if target.is_partial:
         text = select_fields(text, _logged_columns(target, rows))
-    return BlockStyle(text, target.logs, target.settings.compression, is_partial=target.is_partial)
+    return BlockStyle(
+        text, target.logs, target.settings.compression, is_partial=target.is_partial,
+        fills_meta=target.settings.fills_meta, left_out=target.settings.left_out,
+    )  # fmt: skip
 
 
 def _logged_columns(target: WriteTarget, rows: pa.Table) -> list[str]:

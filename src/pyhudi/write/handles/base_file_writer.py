@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,18 @@ import pyarrow.compute as pc
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.leaf_bounds import leaves, leaves_with_bounds
-from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER
+from pyhudi.format.schema.conversion import (
+    FILE_NAME,
+    META_FIELDS,
+    RECORD_KEY,
+    SEQUENCE_NUMBER,
+    arrow_from_avro,
+    leave_out_fields,
+)
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.write.handles.file_sinks import FileSink, OrcSink, ParquetSink
+from pyhudi.write.handles.hfile_sink import HFileSink
 from pyhudi.write.handles.key_filter import FilterSettings, KeyFilter
 from pyhudi.write.orc_settings import OrcSettings
 
@@ -32,7 +40,7 @@ class BaseFileSettings:
 
     `row_group_size_bytes` counts Arrow bytes in memory, before encoding. `bloom`: None: files have no Bloom filter.
     `fills_meta`: if off, the meta fields are null but for the file's name. `extension`: of the files' names; it tells
-    their format. `orc`: how ORC files are written.
+    their format. `orc`: how ORC files are written. `left_out`: columns of rows that files do not hold.
     """
 
     compression: str
@@ -43,13 +51,14 @@ class BaseFileSettings:
     fills_meta: bool = True
     extension: str = ".parquet"
     orc: OrcSettings = field(default_factory=OrcSettings)
+    left_out: tuple[str, ...] = ()
 
     def of_table(self, config: TableConfig) -> Self:
-        """As a table has its base files: their format, and whether their meta fields are filled.
+        """As a table has its base files: their format, whether their meta fields are filled, and what they leave out.
 
-        Spec: format/layout.md section 6; format/base-files.md.
+        Spec: format/layout.md sections 6 and 7.2; format/base-files.md.
         """
-        own = replace(self, extension=f".{config.base_format.lower()}")
+        own = replace(self, extension=f".{config.base_format.lower()}", left_out=config.left_out)
         return own if config.has_meta_fields else replace(own, bloom=None, fills_meta=False)
 
     def new_bloom(self) -> KeyFilter | None:
@@ -79,7 +88,8 @@ class BaseFileWriter:
         before_visible: Callable[[], None] = lambda: None,
     ) -> None:
         self._before_visible = before_visible
-        self._settings, self._avro_schema = settings, avro_schema
+        schema = without(schema, settings.left_out)
+        self._settings, self._avro_schema = settings, leave_out_fields(avro_schema, settings.left_out)
         self._schema, self._constants, self.given = (
             _as_written(schema, constants),
             constants,
@@ -101,6 +111,8 @@ class BaseFileWriter:
         """Append rows. `new_keys`: record keys that the Bloom filter and the key range do not know yet."""
         if len(batch) == 0:
             return
+        if self._settings.left_out:
+            batch = batch.select(self.given.names)
         if new_keys is not None and len(new_keys):
             self._note_keys(new_keys)
 
@@ -114,8 +126,8 @@ class BaseFileWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that have left for the storage so far."""
-        return self._sink.tell()
+        """Bytes that have left for the storage so far, and those that a format holds back to sort them."""
+        return self._sink.tell() + (0 if self._writer is None else self._writer.held_bytes)
 
     def _note_keys(self, keys: pa.Array) -> None:
         if self._bloom is not None:
@@ -155,6 +167,10 @@ class BaseFileWriter:
                 self._sink, self._schema, compression=settings.orc.codec,
                 stripe_size_bytes=settings.orc.stripe_size_bytes, path=self._path,
             )  # fmt: skip
+        elif self._writer is None and settings.extension == ".hfile":
+            self._writer = HFileSink(self._sink, self._avro_schema, path=self._path)
+        elif self._writer is None and settings.extension == ".lance":
+            self._writer = _lance_sink(self._sink, arrow_from_avro(self._avro_schema))
         elif self._writer is None:
             assert settings.extension == ".parquet", "a table of another format is refused"
             self._writer = ParquetSink(
@@ -192,6 +208,13 @@ class BaseFileWriter:
                     self._writer.abandon()
             finally:
                 self._stack.__exit__(kind, error, trace)
+
+
+def _lance_sink(sink: BinaryIO, schema: pa.Schema) -> FileSink:
+    """A table of Lance files is refused before a write where the package is missing."""
+    from pyhudi.write.handles.lance_sink import LanceSink
+
+    return LanceSink(sink, schema)
 
 
 def without(schema: pa.Schema, constants: Iterable[str]) -> pa.Schema:

@@ -21,6 +21,8 @@ class FileSink(Protocol):
 
     schema_entry: str
     """The name under which a file of this format notes the Avro schema of its rows."""
+    held_bytes: int
+    """Bytes of rows, roughly, that reach the store only when the file ends."""
 
     def write(self, rows: pa.Table, rows_max: int) -> None:
         """Append rows, in row groups of at most `rows_max`, where the format has such."""
@@ -34,6 +36,7 @@ class FileSink(Protocol):
 
 class ParquetSink:
     schema_entry = "parquet.avro.schema"
+    held_bytes = 0
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class OrcSink:
     """
 
     schema_entry = "orc.avro.schema"
+    held_bytes = 0
 
     def __init__(
         self, sink: BinaryIO, schema: pa.Schema, *, compression: str, stripe_size_bytes: int, path: str

@@ -43,7 +43,10 @@ def compact_log(
     reading, tally = target.reading, LogTally()
     files = SliceFiles(None, "", task.files.logs)
     blocks = stored_blocks(store, files, reading, tally)
-    style = BlockStyle(target.avro_schema, target.logs, target.settings.compression, compacted=merged_instants(blocks))
+    style = BlockStyle(
+        target.avro_schema, target.logs, target.settings.compression, compacted=merged_instants(blocks),
+        fills_meta=target.settings.fills_meta, left_out=target.settings.left_out,
+    )  # fmt: skip
 
     written: list[WrittenLog] = []
     for part in key_parts(blocks, reading):

@@ -1,7 +1,7 @@
 """Writing log files: blocks of rows and of deletes, in as many files as their size asks for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
@@ -20,7 +20,7 @@ from pyhudi.format.log.writer import (
     encode_parquet_block,
 )
 from pyhudi.format.names import LogFileName, MarkerKind, join
-from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY, leave_out_fields
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import NewLog
 from pyhudi.write.handles.attempt import AttemptedFile
@@ -81,7 +81,8 @@ class WrittenLog:
 class BlockStyle:
     """How blocks are made. `schema_text`: of the rows, with meta fields, as Avro text. `is_partial`: rows hold only
     some of the table's columns. `compacted`: the instants that a log compaction merged. `compression`: of Parquet
-    blocks that are not small.
+    blocks that are not small. `fills_meta`: if off, the meta fields of rows are null. `left_out`: columns of the rows
+    that blocks do not hold.
     """
 
     schema_text: str
@@ -89,6 +90,8 @@ class BlockStyle:
     compression: str
     is_partial: bool = False
     compacted: tuple[str, ...] = ()
+    fills_meta: bool = True
+    left_out: tuple[str, ...] = ()
 
 
 def write_log(
@@ -139,9 +142,12 @@ class _Block:
 
 
 def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) -> Iterator[_Block]:
+    text = leave_out_fields(style.schema_text, style.left_out)
+    held = [name for name in rows.rows.column_names if name not in style.left_out]
+    rows = replace(rows, rows=rows.rows.select(held))
     for part in _parts(rows, style.settings.block_size_max_bytes):
         header = data_header(
-            instant_time=instant, schema_text=style.schema_text, positions=part.positions,
+            instant_time=instant, schema_text=text, positions=part.positions,
             positions_base_instant=part.base_instant, is_partial=style.is_partial, compacted_instants=style.compacted,
         )  # fmt: skip
         yield _Block(_data_block(style, part.rows, header), len(part.rows), 0)
@@ -150,7 +156,7 @@ def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) ->
     for part in (part for same_kind in _by_kind(deletes) for part in _parts(same_kind, size_max_bytes)):
         batch = part.rows.combine_chunks().to_batches()[0]
         content = encode_delete_block(
-            batch, instant_time=instant, schema_text=style.schema_text, positions=part.positions,
+            batch, instant_time=instant, schema_text=text, positions=part.positions,
             positions_base_instant=part.base_instant, compacted_instants=style.compacted, form=style.settings.content,
         )  # fmt: skip
         yield _Block(content, 0, len(batch))
@@ -160,6 +166,8 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
     size_bytes = rows.nbytes
     is_small = size_bytes < SMALL_BLOCK_BYTES
     kind: BlockFormat = style.settings.block_format or ("avro" if is_small else "parquet")
+    if not style.fills_meta and kind != "hfile":
+        rows = _without_meta(rows)
     batches = rows.to_batches(max_chunksize=BATCH_ROWS)
 
     match kind:
@@ -173,9 +181,20 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
             )
         case "hfile":
             without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}
-            return encode_hfile_rows_block(batches, without, key_column=RECORD_KEY)
+            return encode_hfile_rows_block(
+                batches, without, key_column=RECORD_KEY, as_null=() if style.fills_meta else META_FIELDS
+            )
         case _:
             assert_never(kind)
+
+
+def _without_meta(rows: pa.Table) -> pa.Table:
+    """The rows with nulls in their meta fields. Seen: 0.15.0, 1.2.0 with `hoodie.populate.meta.fields=false`."""
+    columns = [
+        pa.nulls(len(rows), field.type) if field.name in META_FIELDS else column
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 _OF_POSITIONS = (HeaderKey.RECORD_POSITIONS, HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)

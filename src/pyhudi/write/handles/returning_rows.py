@@ -21,7 +21,7 @@ from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import ChooseRows, read_merged, stored_blocks
-from pyhudi.table.slices.row_positions import LogRecords, record_keys_of
+from pyhudi.table.slices.row_positions import LogRecords, key_source, record_keys_of
 from pyhudi.table.slices.slice_log import slice_files
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.write.handles.attempt import AttemptedFile
@@ -56,10 +56,11 @@ def returning_keys(
         return _NO_KEYS
 
     shown = _living(storage, file_slice, target, reading, dead, own())
-    if reading.rules.keeps_rows_whole and not target.is_partial:
+    if reading.rules.keeps_rows_whole and not target.is_partial and reading.keys is None:
         shown = shown.filter(pc.not_equal(shown.column(COMMIT_TIME), target.requested))
     else:
-        # A key without a base row brings nothing back, but finding these keys is not worth another read.
+        # Rows may change and keep their commit time, or have none. A key without a base row brings nothing back, but
+        # finding these keys is not worth another read.
         shown = shown.filter(pc.is_in(shown.column(RECORD_KEY), dead))
     return one_array(shown.column(RECORD_KEY))
 
@@ -126,7 +127,7 @@ def _log_changes(
         return None, 0
     assert file_slice is not None
     assert reading is not None
-    schema = pa.schema([(RECORD_KEY, pa.string())])
+    schema = key_source(target.schema, reading.keys)
     written = [chunk for block in own for chunk in record_keys_of(LogRecords.of(block), schema, reading).chunks]
     keys = pc.unique(one_array(pa.chunked_array(written, pa.string())))
 

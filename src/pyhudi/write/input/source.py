@@ -89,7 +89,7 @@ class InputSpec:
     @property
     def bare_key(self) -> str | None:
         """The text column that is the record key as it is, which need not travel twice; None where there is none."""
-        if self.keys.makes_keys or self.keys.is_composite:
+        if self.keys.makes_keys or self.keys.is_composite or self.keys.own_generator:
             return None
         name = self.keys.record_key[0]
         return name if pa.types.is_string(self.schema.field(name).type) else None
@@ -201,7 +201,7 @@ class PreparedWrite:
 
     `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
     `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are. `buckets`: of a table
-    whose rows are placed by bucket.
+    whose rows are placed by bucket. `also_replaced`: partitions that go, beside those of the rows.
     """
 
     operation: Operation
@@ -211,3 +211,4 @@ class PreparedWrite:
     counted: CountedInput
     is_partial: bool = False
     buckets: BucketFacts | None = None
+    also_replaced: frozenset[str] = frozenset()

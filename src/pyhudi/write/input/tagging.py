@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.index.base_files import BaseFileIndex
@@ -14,9 +14,12 @@ from pyhudi.index.bloom_metadata import key_statistics
 from pyhudi.index.choice import FileLookupType, choose_index, is_global_index
 from pyhudi.index.compacting import CompactingIndex
 from pyhudi.index.hits import Index
+from pyhudi.index.own.lookup import OwnLookup
+from pyhudi.index.own.protocol import find_index as find_own_index
 from pyhudi.index.record_index import RecordIndex, record_index_missing
 from pyhudi.merge.rules import MergeMode, MergeRules
 from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.merged_slice import SliceReader
 from pyhudi.table.view.file_system_view import FileSlice
@@ -33,9 +36,10 @@ log = logging.getLogger("pyhudi")
 def keys_for(operation: Operation, keys: KeySpec, settings: WriteSettings) -> KeySpec:
     """How the input of an operation spells its keys. A delete by a global index asks for no partition.
 
-    Spec: format/indexes.md section 2: such a delete goes to wherever its key lies.
+    Spec: format/indexes.md section 2: such a delete goes to wherever its key lies. A key generator of the user's may
+    make keys of partition columns too, so it gets them.
     """
-    is_anywhere = operation is Operation.DELETE and settings.has_global_index
+    is_anywhere = operation is Operation.DELETE and settings.has_global_index and not keys.own_generator
     return replace(keys, partition_by=()) if is_anywhere else keys
 
 
@@ -47,6 +51,18 @@ def settles_partitions(operation: Operation, spec: InputSpec, settings: WriteSet
     return _reaches_out(operation, spec, settings) and settings.combine_before_upsert
 
 
+def refuse_unfit_index(config: TableConfig, settings: WriteSettings, *, is_bucketed: bool) -> None:
+    """Raises: Invalid for an index of the user's that is not registered, or that the table cannot have."""
+    if not settings.index_class:
+        return
+    find_own_index(settings.index_class)
+    if is_bucketed:
+        raise Invalid(
+            f"option {settings.index_said}: table '{config.name}' places rows by bucket: expected no other index; "
+            "leave the option out"
+        )
+
+
 def refuse_moving_parts(rules: MergeRules, settings: WriteSettings, *, table_name: str) -> None:
     """Refuse a global index where a row is made of two: one of them may lie in another partition, and would be left.
 
@@ -54,7 +70,7 @@ def refuse_moving_parts(rules: MergeRules, settings: WriteSettings, *, table_nam
     """
     if settings.has_global_index and not rules.wins_whole:
         raise Unsupported(
-            f"upsert into table '{table_name}': hoodie.index.type='{settings.index_type}' with rules of merging that "
+            f"upsert into table '{table_name}': {settings.index_said} with rules of merging that "
             "make one row of two: expected an index by partition (SIMPLE, BLOOM), as a row that moves to another "
             "partition would lose what is stored of it"
         )
@@ -78,7 +94,7 @@ def tagging_of_table(
     index of base files on the logs that pending compactions take. One get for each of those.
     """
     config, (index, moves) = snapshot.config, find_index(snapshot, settings, executor)
-    if isinstance(index, RecordIndex):
+    if isinstance(index, RecordIndex | OwnLookup):
         index = replace(index, bring=stored.bring_groups)
     elif looks_keys_up(operation, settings) and index.is_global:
         stored.bring_all()
@@ -113,6 +129,8 @@ def find_index(snapshot: Snapshot, settings: WriteSettings, executor: Executor) 
     A record index that is not ready, or of the other kind, is none: base files are searched instead, with a log line.
     Requests: none for an index of base files; for others the metadata table's properties and timeline.
     """
+    if settings.index_class:
+        return OwnLookup.of(find_own_index(settings.index_class), snapshot), settings.updates_partition_path
     kind = settings.index_type
     assert kind != "BUCKET"
     match kind:

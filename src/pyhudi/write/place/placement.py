@@ -53,7 +53,7 @@ def place_rows(
     snapshot, operation, counts = session.snapshot, prepared.operation, prepared.counted.counts
     stored = SliceCatalog(snapshot)
     rescaling = prepared.buckets.rescaling if prepared.buckets is not None else None
-    also = frozenset() if rescaling is None else rescaling.partitions
+    also = prepared.also_replaced if rescaling is None else rescaling.partitions
     replaced = plan_replacement(snapshot, operation, {*counts, *also}, pending)
     frozen = clustering_groups(pending)
     refused = {} if settings.passes_clusterings else frozen

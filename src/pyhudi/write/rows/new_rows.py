@@ -85,9 +85,12 @@ def _shown(name: str) -> str:
 def _tells_new(snapshot: Snapshot, on: Condition, clauses: Sequence[Clause], *, is_global: bool) -> bool:
     """Whether a row of the source that matched nothing cannot have the record key of a stored row.
 
-    So it is where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for.
+    So it is where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for. A
+    key generator of the user's may make one key of different columns.
     """
     config, equal = snapshot.config, on.equal_columns
+    if snapshot.key_spec.own_generator:
+        return False
     allowed = {*config.record_key, *(() if is_global else config.partition_by)}
     paired = {path[0] for path in equal if len(path) == 1}
     if on.rest is not None or len(equal) < len(on.equal) or not set(config.record_key) <= paired <= allowed:

@@ -108,6 +108,19 @@ def test_orc_files_make_a_table_of_orc_files(tmp_path: Path) -> None:
     assert table.scan().count() == len(expected)
 
 
+def test_the_plain_folder_of_null_values_is_a_partition(tmp_path: Path) -> None:
+    """Its name begins with `_`, as those of files that are passed over do."""
+    source = tmp_path / "source"
+    make_source(source, folder="{}")
+    put(source / "__HIVE_DEFAULT_PARTITION__", "0.parquet", rows("none", range(3)).drop_columns(["city"]))
+    table = HudiTable.bootstrap(source, tmp_path / "table", **FACTS)
+    assert table.scan(where="city is null").count() == 3
+
+    late = rows("none", range(1), ts=2).set_column(3, "city", pa.nulls(1, pa.string()))
+    assert table.upsert(late).updated == 1
+    assert table.scan().count() == 31
+
+
 def test_plain_folders_and_numbers_and_days_in_them(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for number, day in ((1, "2026-01-10"), (12, "2026-01-11")):
@@ -182,6 +195,26 @@ def test_the_index_names_the_sources(tmp_path: Path) -> None:
     ]
     sizes = {os.path.getsize(one.uri.removeprefix("file:")) for one in sources.values()}
     assert {one.size_bytes for one in sources.values()} == sizes
+
+
+@pytest.mark.parametrize("table_type, extension", [("MERGE_ON_READ", ".parquet"), ("COPY_ON_WRITE", ".orc")])
+def test_indexes_know_the_rows_whose_columns_are_in_the_source(tmp_path: Path, table_type: str, extension: str) -> None:
+    """Skeletons lack the columns. Taken for nulls, or passed over beside a log, they would rule out their rows."""
+    make_source(tmp_path / "source", extension=extension)
+    table = HudiTable.bootstrap(tmp_path / "source", tmp_path / "table", **FACTS, table_type=table_type)
+    table.build_index("column_stats")
+    table.build_index("partition_stats")
+    table.build_index("expr_index", name="by_upper", expression="upper(id)")
+    table.build_index("bloom_filters", name="by_lower", expression="lower(id)")
+    answers = {"upper(id) = 'OSLO9'": 1, "lower(id) = 'rome3'": 1, "n = 0": 2, "n > 12": 2, "n > 13": 0}
+
+    for _ in range(2):
+        for where, count in answers.items():
+            assert table.scan(where=where).count() == count, where
+        assert table.scan(where="n > 13").explain().files == 0
+        assert table.scan(where="upper(id) = 'OSLO9'").explain().files < 4
+        assert table.metadata.validate().is_valid
+        table.upsert(rows("oslo", range(5, 6), ts=2))  # where logs can be, a log of one row beside skeletons
 
 
 def _lacks_key(source: Path) -> None:

@@ -102,8 +102,9 @@ def is_scanned(file: PlannedFile, schema: pa.Schema) -> bool:
 
 def holds_columns(file_slice: FileSlice, schema: pa.Schema, names: Sequence[str]) -> bool:
     """Whether Spark's own readers find these columns in the base file of a slice, and read them as pyhudi does."""
+    assert file_slice.base_file is not None
     if not names:
-        return True
+        return _extension(file_slice.base_file.name.format()) in _FORMATS
     planned = planned_slice(replace(file_slice, log_files=()), with_logs=False)
     wanted = pa.schema([schema.field(name) for name in names])
     return planned is not None and is_scanned(planned, wanted)

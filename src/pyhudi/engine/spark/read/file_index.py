@@ -16,6 +16,7 @@ from pyhudi.errors import Bug
 from pyhudi.format.hfile.varint import encode_bytes_field, encode_varint_field
 
 _BLOCK_BYTES = 128 * 1024 * 1024
+_ASKS_DICTIONARIES: Final = "parquet.filter.dictionary.enabled"
 _CACHE_BYTES = 1 << 40
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -75,8 +76,14 @@ def scan_index(
     options: Mapping[str, str],
     file_format: str = PARQUET_FORMAT,
 ) -> DataFrame:
-    """The rows of the files in an index. `index`: a `FileIndex` of Spark. `file_format`: the class that reads them."""
+    """The rows of the files in an index. `index`: a `FileIndex` of Spark. `file_format`: the class that reads them.
+
+    Seen: Parquet's reader in Spark compares the values of a filter with those of a file's dictionary by their bits, so
+    that `x = 0.0` leaves out files which have `-0.0`. Rows with floating point are read without asking dictionaries.
+    """
     session = spark._jsparkSession
+    if _has_floats(schema):
+        options = {**options, _ASKS_DICTIONARIES: "false"}
     relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
         session.parseDataType(_NO_COLUMNS),
@@ -87,6 +94,13 @@ def scan_index(
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _has_floats(kind: t.DataType) -> bool:
+    """Whether values of floating point are in a type that filters can reach: a column, or a field of a struct."""
+    if isinstance(kind, t.StructType):
+        return any(_has_floats(field.dataType) for field in kind)
+    return isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType)
 
 
 def _in_memory_index(

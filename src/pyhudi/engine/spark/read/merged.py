@@ -15,7 +15,8 @@ from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.slices.log_merge import with_key_column
+from pyhudi.table.slices.merged_slice import RowsReader
 from pyhudi.table.view.file_system_view import FileSlice
 
 _TASKS_A_CORE = 4
@@ -115,13 +116,14 @@ def read_standing_rows(
     spark: SparkSession,
     location: StorageLocation,
     slices: Sequence[tuple[int, FileSlice]],
-    reader: SliceReader,
+    reader: RowsReader,
     columns: Sequence[str],
     number: str,
 ) -> DataFrame:
-    """These columns of the merged rows of numbered slices with logs. `number`: the column with the slice's number."""
+    """These columns of the rows of numbered slices, read by tasks. `number`: the column with the slice's number."""
     use_running_interpreter(spark)
-    schema = pa.schema([*(reader.stored.field(name) for name in columns), pa.field(number, pa.int32())])
+    stored = with_key_column(reader.stored)
+    schema = pa.schema([*(stored.field(name) for name in columns), pa.field(number, pa.int32())])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = open_storage(location)

@@ -1,14 +1,19 @@
 """Record keys and partition paths as native expressions. Their values are those of `format/keys/record_keys.py`."""
 
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.types import StringType, StructField, StructType
 
+from pyhudi.engine.spark.session import session_of, use_running_interpreter
 from pyhudi.engine.spark.write.timestamp_paths import partition_text as time_partition_text
 from pyhudi.engine.spark.write.timestamp_paths import print_wall
 from pyhudi.errors import Invalid
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.date_patterns import output_pattern
 from pyhudi.format.keys.record_keys import (
     DEFAULT_PARTITION,
@@ -17,8 +22,42 @@ from pyhudi.format.keys.record_keys import (
     FIRST_GREGORIAN_MS,
     NULL_COMPONENT,
     KeySpec,
+    missing_keys,
+    partition_paths,
+    record_keys,
 )
 from pyhudi.format.keys.timestamp_paths import bad_time_message
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
+from pyhudi.table.slices.conform import conform_batch
+
+
+def with_keys(rows: DataFrame, spec: KeySpec, schema: pa.Schema) -> DataFrame:
+    """The rows with the columns `RECORD_KEY` and `PARTITION_PATH`; null where a row has none.
+
+    `schema`: the columns that keys and paths are made of, as the table types them. By native expressions; a key
+    generator of the user's runs in Python, where every row passes through.
+    """
+    if not spec.own_generator:
+        return rows.withColumns({RECORD_KEY: record_key(spec, schema), PARTITION_PATH: partition_path(spec, schema)})
+    use_running_interpreter(session_of(rows))
+    made = StructType([*rows.schema, *(StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH))])
+    columns = pa.schema([schema.field(name) for name in spec.columns])
+    return rows.mapInArrow(_generating(spec, columns), made)
+
+
+def _generating(spec: KeySpec, columns: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`. Its input and output are rows."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            typed = conform_batch(batch.select(columns.names), columns, path="input")
+            rows = pa.Table.from_batches([typed])
+            missing = one_array(missing_keys(rows, spec))
+            keys = pa.nulls(len(rows), pa.string()) if pc.any(missing).as_py() else one_array(record_keys(rows, spec))
+            paths = one_array(partition_paths(rows, spec)).cast(pa.string())
+            yield batch.append_column(RECORD_KEY, keys).append_column(PARTITION_PATH, paths)
+
+    return run
 
 
 def record_key(spec: KeySpec, schema: pa.Schema) -> Column:

@@ -1,9 +1,10 @@
-"""Looking up keys in the record index by Spark tasks.
+"""Looking up keys in the record index, or in an index of the user's, by Spark tasks.
 
-Only keys are shuffled. Each key goes to the task that opens its file group of the index.
+Only keys are shuffled. Each key goes to the task that opens its file group of the record index.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
@@ -17,7 +18,10 @@ from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import core_count, session_of, use_running_interpreter
 from pyhudi.engine.spark.write.buckets import text_hash
+from pyhudi.errors import HudiError
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.hits import Index
+from pyhudi.index.own.lookup import OwnLookup
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.table import MetadataTable, metadata_storage
@@ -61,7 +65,7 @@ class _IndexesAbroad:
 def locate_in_tasks(
     keys: DataFrame,
     count: int,
-    index: RecordIndex,
+    index: RecordIndex | OwnLookup,
     location: StorageLocation,
     slices: Sequence[FileSlice],
     *,
@@ -78,16 +82,22 @@ def locate_in_tasks(
     use_running_interpreter(spark)
     tasks = max(1, min(-(-count // KEYS_A_TASK), 4 * core_count(spark)))
 
-    abroad, is_global = _IndexesAbroad.of(index.indexes, location), index.is_global
+    abroad: _IndexesAbroad | OwnLookup
+    is_global = index.is_global
+    if isinstance(index, OwnLookup):
+        abroad = replace(index, bring=None)
+    else:
+        abroad = _IndexesAbroad.of(index.indexes, location)
     fields = [(PARTITION_PATH, pa.string()), (RECORD_KEY, pa.string()), (stored_path, pa.string())]
     schema = pa.schema([*fields, (target, pa.int32())])
     paths = pa.array([file_slice.partition for file_slice in slices], pa.string())
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = RecordIndex(abroad.open(), is_global)
+        found = abroad if isinstance(abroad, OwnLookup) else RecordIndex(abroad.open(), is_global)
+        storage = open_storage(location)
         for rows in _gathered(batches):
             by_path = keys_by_path(rows)
-            hits = found.locate(found.indexes.storage, by_path, slices, SerialExecutor())
+            hits = found.locate(storage, by_path, slices, SerialExecutor())
             for path, own_hits in hits.items():
                 groups = pa.array(own_hits.groups, pa.int32())
                 path_column = pa.repeat(pa.scalar(path, pa.string()), len(groups))
@@ -96,6 +106,26 @@ def locate_in_tasks(
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return keys.repartition(tasks, *_spread(index)).mapInArrow(run, spark_schema(schema))
+
+
+@contextmanager
+def of_one_state(index: Index) -> Iterator[None]:
+    """Look keys up in an index of the user's, in one state of it.
+
+    A task that meets another state fails, and so does the job. Raises: IndexMoved where the index has moved on
+    meanwhile.
+    """
+    if not isinstance(index, OwnLookup):
+        yield
+        return
+    try:
+        yield
+    except HudiError:
+        raise
+    except Exception:
+        index.refuse_moved()
+        raise
+    index.refuse_moved()
 
 
 def keys_by_path(rows: pa.Table) -> dict[str, pa.Array]:
@@ -107,8 +137,10 @@ def keys_by_path(rows: pa.Table) -> dict[str, pa.Array]:
     return dict(zip(paths.dictionary.to_pylist(), parts, strict=True))
 
 
-def _spread(index: RecordIndex) -> list[Column]:
+def _spread(index: RecordIndex | OwnLookup) -> list[Column]:
     """The columns to shuffle by: keys of one file group of the index have equal values in them."""
+    if isinstance(index, OwnLookup):
+        return [f.col(RECORD_KEY)]
     if not index.is_global:
         return [f.col(PARTITION_PATH)]
     hashed = text_hash(f.col(RECORD_KEY), 0)

@@ -14,24 +14,23 @@ from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
+from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contested_keys, without_losers
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
-from pyhudi.engine.spark.write.keys import partition_path, quoted, record_key, refuse_bad_times
+from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
+from pyhudi.engine.spark.write.record_lookup import of_one_state
 from pyhudi.engine.spark.write.shuffle import to_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
 from pyhudi.engine.spark.write.tagging import (
-    BROADCAST_ROWS_MAX,
     FOOTER_THREADS,
     NEW,
     NOWHERE,
     TARGETS,
     Lookup,
-    contested_keys,
     find_candidates,
     living_targets,
     tagged_keys,
     with_tasks,
-    without_losers,
 )
 from pyhudi.engine.spark.write.task import STATUS_SCHEMA, TASK_NUMBER, write_task
 from pyhudi.errors import Bug, Invalid
@@ -81,9 +80,7 @@ class SparkSource:
         columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
         typed = self._input.select(*columns, *([ARRIVAL] if ARRIVAL in self._input.columns else []))
         kept = typed if self._is_stable else self._kept.keep(typed)
-        rows = kept.withColumns(
-            {RECORD_KEY: record_key(spec.keys, spec.schema), PARTITION_PATH: partition_path(spec.keys, spec.schema)}
-        )
+        rows = with_keys(kept, spec.keys, spec.schema)
 
         never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
         stays = f.lit(True) if LEAVES not in spec.schema.names else ~f.coalesce(f.col(LEAVES), f.lit(False))
@@ -147,8 +144,9 @@ class SparkInput:
         candidates = find_candidates(lookup)
         if not candidates:
             return SparkTagged(settled, None, slices, {}, moves=tagging.moves)
-        keys = self.kept.keep(tagged_keys(lookup, candidates))
-        found = _targets(keys)
+        with of_one_state(tagging.index):
+            keys = self.kept.keep(tagged_keys(lookup, candidates))
+            found = _targets(keys)
 
         shared = {at for targets in found for at in targets[1] if len(targets[1]) > 1}
         is_certain = tagging.index.is_global or tagging.index.is_exact or tagging.drops_stored

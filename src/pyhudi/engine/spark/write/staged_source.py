@@ -14,10 +14,11 @@ from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.write.gathered_source import GatheredSource
 from pyhudi.engine.spark.write.kept import KeptRows
-from pyhudi.engine.spark.write.keys import partition_path, record_key
+from pyhudi.engine.spark.write.keys import quoted, with_keys
 from pyhudi.engine.spark.write.source import SparkSource, as_table_types
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, stage, staged_dataframe
 from pyhudi.executor import Executor
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
@@ -100,8 +101,8 @@ class StagedSource:
 
         Sorting reads its input twice, so the input is kept unless it is a plain scan.
         """
-        kept = self._kept.keep(typed)
-        return kept.sort(partition_path(spec.keys, spec.schema), record_key(spec.keys, spec.schema))
+        kept = with_keys(self._kept.keep(typed), spec.keys, spec.schema)
+        return kept.sort(PARTITION_PATH, RECORD_KEY).select(*map(quoted, spec.schema.names))
 
     def _discard(self) -> None:
         staged, self._staged = self._staged, None

@@ -16,7 +16,8 @@ from pyhudi.engine.spark.read.base_files import hides_file, holds_columns, read_
 from pyhudi.engine.spark.read.merged import read_standing_rows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
-from pyhudi.engine.spark.write.keys import quoted, record_key
+from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, comparable
+from pyhudi.engine.spark.write.keys import record_key
 from pyhudi.engine.spark.write.record_lookup import keys_by_path, locate_in_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
 from pyhudi.engine.spark.write.task import TASK_NUMBER
@@ -25,11 +26,13 @@ from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.compacting import as_planned, split_compacting
 from pyhudi.index.hits import KeyBounds
+from pyhudi.index.own.lookup import OwnLookup
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.slices.merged_slice import BaseReader, RowsReader
 from pyhudi.table.view.file_system_view import FileSlice
-from pyhudi.write.input.source import ARRIVAL, LEAVES, Tagging
+from pyhudi.write.input.source import LEAVES, Tagging
 
 TARGET = "__pyhudi_target"
 TARGETS = "__pyhudi_targets"
@@ -42,11 +45,8 @@ _FILE = "__pyhudi_file"
 _STORED_PATH = "__pyhudi_stored_path"
 _ORDER = "__pyhudi_order"
 _STORED_ORDER = "__pyhudi_stored_order"
-_WINNER = "__pyhudi_winner"
 _IS_LIVE = "__pyhudi_is_live"
 
-BROADCAST_ROWS_MAX = 1_000_000
-"""Up to so many keys, or tagged keys, a join sends them to every task instead of shuffling the other side."""
 
 DRIVER_KEYS_MAX = 100_000
 """Up to so many keys are brought to the driver and tested against Bloom filters. Of more keys only ranges are."""
@@ -68,30 +68,6 @@ class Lookup:
     def small(self, keys: DataFrame) -> DataFrame:
         """Keys of the input for a join, sent to every task if the input is small."""
         return f.broadcast(keys) if self.row_count <= BROADCAST_ROWS_MAX else keys
-
-
-def contested_keys(rows: DataFrame, ordering: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """Keys whose rows lie in several partitions, each with the partition of its greatest row.
-
-    Rows are compared by the ordering columns, then by arrival. Keys and ordering columns are shuffled.
-    """
-    latest = f.struct(*_comparable(ordering, schema), f.col(ARRIVAL))
-    found = rows.groupBy(RECORD_KEY).agg(
-        f.max_by(PARTITION_PATH, latest).alias(_WINNER),
-        f.min(PARTITION_PATH).alias("least"),
-        f.max(PARTITION_PATH).alias("greatest"),
-    )
-    return found.where("least != greatest").select(RECORD_KEY, _WINNER)
-
-
-def without_losers(rows: DataFrame, contested: DataFrame, count: int) -> DataFrame:
-    """The rows, without the losing rows of contested keys.
-
-    A row loses when it lies in another partition than the greatest row of its key (`contested_keys`).
-    """
-    few = f.broadcast(contested) if count <= BROADCAST_ROWS_MAX else contested
-    joined = rows.join(few, RECORD_KEY, "left")
-    return joined.where(f.col(_WINNER).isNull() | (f.col(_WINNER) == f.col(PARTITION_PATH))).select(*rows.columns)
 
 
 def find_candidates(lookup: Lookup) -> list[int]:
@@ -125,7 +101,7 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     targets = f.sort_array(f.collect_set(TARGET)).alias(TARGETS)
 
     # Hits: each key of the input with one file slice that holds it.
-    if isinstance(tagging.index, RecordIndex):
+    if isinstance(tagging.index, RecordIndex | OwnLookup):
         hits = _recorded(lookup, tagging.index, compares=compares)
     elif tagging.index.is_global:
         located = _located(lookup, candidates, tagging.ordering if compares else ())
@@ -184,12 +160,12 @@ def living_targets(lookup: Lookup, tagged: DataFrame, contested: Sequence[int]) 
 
 def _greatest(lookup: Lookup) -> DataFrame:
     """Each partition and key of the input, with the greatest ordering value of its rows."""
-    order = f.max(f.struct(*_comparable(lookup.tagging.ordering, lookup.schema))).alias(_ORDER)
+    order = f.max(f.struct(*comparable(lookup.tagging.ordering, lookup.schema))).alias(_ORDER)
     return lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
 
 
-def _recorded(lookup: Lookup, index: RecordIndex, *, compares: bool) -> DataFrame:
-    """The input's keys that the record index knows, with the partition and the position of their slice.
+def _recorded(lookup: Lookup, index: RecordIndex | OwnLookup, *, compares: bool) -> DataFrame:
+    """The input's keys that an exact index knows, with the partition and the position of their slice.
 
     `compares`: add the input's and the stored ordering value. Stored values matter only for keys that lie in another
     partition than their row, so only slices with such keys are read. One more job.
@@ -296,7 +272,7 @@ def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str])
 
 
 def _stored_order(lookup: Lookup, ordering: Sequence[str]) -> list[Column]:
-    return [f.struct(*_comparable(ordering, lookup.schema)).alias(_STORED_ORDER)] if ordering else []
+    return [f.struct(*comparable(ordering, lookup.schema)).alias(_STORED_ORDER)] if ordering else []
 
 
 def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
@@ -316,11 +292,18 @@ def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Seque
 
 def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], ordering: Sequence[str]) -> DataFrame:
     """As `_located`, for slices with logs. `logged`: position and slice."""
-    spark, reader = session_of(lookup.rows), lookup.tagging.reader
+    reader = lookup.tagging.reader
     assert reader is not None
-    rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
+    return _read_by_tasks(lookup, logged, reader, ordering)
+
+
+def _read_by_tasks(
+    lookup: Lookup, slices: Sequence[tuple[int, FileSlice]], reader: RowsReader, ordering: Sequence[str]
+) -> DataFrame:
+    spark = session_of(lookup.rows)
+    rows = read_standing_rows(spark, lookup.location, slices, reader, [RECORD_KEY, *ordering], TARGET)
     paths = small_table(
-        spark, [(at, file_slice.partition) for at, file_slice in logged], f"{TARGET} int, {_STORED_PATH} string"
+        spark, [(at, file_slice.partition) for at, file_slice in slices], f"{TARGET} int, {_STORED_PATH} string"
     )
     columns: list[str | Column] = [RECORD_KEY, *_stored_order(lookup, ordering), _STORED_PATH, TARGET]
     return rows.join(f.broadcast(paths), TARGET).select(*columns)
@@ -334,11 +317,13 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
             f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected other names than "
             "_metadata, by which Spark tells which file a row is of; upsert without Spark"
         )
-    if not all(holds_columns(lookup.slices[at], lookup.schema, columns) for at in candidates):
-        raise Unsupported(
-            f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected base files whose columns "
-            "Spark reads itself, found those of a bootstrap, or times in ORC files; upsert without Spark"
-        )
+    # Tasks of pyhudi read HFiles, Lance files, the columns of a bootstrap's source, and times in ORC files.
+    others = [at for at in candidates if not holds_columns(lookup.slices[at], lookup.schema, columns)]
+    if others:
+        reader = BaseReader(lookup.schema, lookup.tagging.as_written)
+        read = _read_by_tasks(lookup, [(at, lookup.slices[at]) for at in others], reader, ordering)
+        native = [at for at in candidates if at not in set(others)]
+        return read.unionByName(_located_in_stored_bases(lookup, native, ordering)) if native else read
 
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
@@ -362,17 +347,6 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
     stored = stored.select(key, _FILE, *_stored_order(lookup, ordering))
     of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
     return stored.join(f.broadcast(of_files), _FILE).drop(_FILE)
-
-
-def _comparable(ordering: Sequence[str], schema: pa.Schema) -> list[Column]:
-    """Columns that, as a struct, sort like the ordering columns do in Java: -0.0 comes before 0.0."""
-    columns: list[Column] = []
-    for n, name in enumerate(ordering):
-        column = f.col(quoted(name))
-        columns.append(column.alias(f"order_{n}"))
-        if pa.types.is_floating(schema.field(name).type):
-            columns.append(f.when(column.cast("string") == "-0.0", 0).otherwise(1).alias(f"sign_{n}"))
-    return columns
 
 
 def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:

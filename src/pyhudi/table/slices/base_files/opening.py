@@ -7,6 +7,7 @@ from typing import BinaryIO, Final
 
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.hfile import HFileBaseFile
 from pyhudi.table.slices.base_files.orc import OrcBaseFile
 from pyhudi.table.slices.base_files.parquet import ParquetBaseFile
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
@@ -25,6 +26,7 @@ def _open_lance(source: BinaryIO, path: str) -> OpenBaseFile:
 _FORMATS: Final[dict[str, Callable[[BinaryIO, str], OpenBaseFile]]] = {
     ".parquet": ParquetBaseFile,
     ".orc": OrcBaseFile,
+    ".hfile": HFileBaseFile,
     ".lance": _open_lance,
 }
 
