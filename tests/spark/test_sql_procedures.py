@@ -109,7 +109,7 @@ def test_files_and_the_table_are_shown_and_copied(filled: Sql) -> None:
     newest = asked(filled, "CALL show_fsview_latest(table => 't')")
     assert sorted((row["partition"], row["num_delta_files"]) for row in newest) == [("dt=x", 1), ("dt=y", 0)]
     assert len(asked(filled, "CALL show_fsview_all(table => 't', path_regex => 'dt=y')")) == 1
-    assert asked(filled, "CALL stats_file_sizes(table => 't')")[-1]["num_files"] == 2
+    assert asked(filled, "CALL stats_file_sizes(table => 't')")[-1]["num_files"] == 3
     assert asked(filled, "CALL stats_wa(table => 't')")[-1]["write_amplification_factor"] == "2.50"
     properties = {row["key"]: row["value"] for row in asked(filled, "CALL show_table_properties(table => 't')")}
     assert properties["hoodie.table.name"] == "t"

@@ -11,7 +11,8 @@ from pyhudi.format.timeline.action_files import (
     decode_rollback_metadata,
 )
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import CleanMetadata, RollbackMetadata
+from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata, RollbackMetadata
+from pyhudi.table.view.cleaned import read_pending_plan
 from pyhudi.table.view.commits import read_clean
 from pyhudi.table.view.snapshot import Snapshot
 
@@ -67,14 +68,28 @@ def read_rollbacks(table: HudiTable) -> Iterator[tuple[Instant, RollbackMetadata
             yield instant, decode_rollback_metadata(snapshot.storage.get(path), path=path)
 
 
-def read_cleans(table: HudiTable) -> Iterator[tuple[Instant, CleanMetadata]]:
-    """Completed cleans on the active timeline, newest first. One get each."""
+def read_cleans(table: HudiTable, *, archived: bool = False) -> Iterator[tuple[Instant, CleanMetadata]]:
+    """Completed cleans on the active timeline, newest first; `archived`: those of the history, too. One get each."""
     snapshot = table._access.snapshot()
-    for instant in reversed(snapshot.timeline.instants):
+    timeline = snapshot.timeline
+    for instant in reversed(timeline.with_archived() if archived else timeline.instants):
         if instant.action == "clean" and instant.is_completed:
-            metadata = read_clean(snapshot.storage, snapshot.timeline, instant)
+            is_active = timeline.is_active(instant)
+            metadata = (
+                read_clean(snapshot.storage, timeline, instant) if is_active else timeline.history.read_clean(instant)
+            )
             if metadata is not None:
                 yield instant, metadata
+
+
+def read_clean_plans(table: HudiTable) -> Iterator[tuple[Instant, CleanerPlan]]:
+    """The plans of cleans on the active timeline, pending and completed, newest first. One get each, or two."""
+    snapshot = table._access.snapshot()
+    for instant in reversed(snapshot.timeline.instants):
+        if instant.action == "clean":
+            plan = read_pending_plan(snapshot.storage, snapshot.timeline, instant)
+            if plan is not None:
+                yield instant, plan
 
 
 def _requested(snapshot: Snapshot, instant: Instant, action: str) -> tuple[str, bytes] | None:

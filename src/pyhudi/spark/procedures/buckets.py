@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyhudi.errors import Invalid
-from pyhudi.spark.procedures.procedure import PATH, TABLE, Argument, Invocation, Procedure, Row
+from pyhudi.spark.procedures.procedure import PATH, TABLE, Argument, Invocation, Procedure, Row, flag, number
 
 
 def _manage(call: Invocation) -> list[Row]:
@@ -49,8 +49,8 @@ BUCKETS: Final = {
     "partition_bucket_index_manager": Procedure(
         "give partitions other numbers of buckets",
         (
-            TABLE, Argument("overwrite"), Argument("bucket_number", -1), Argument("add"), Argument("dry_run", True),
-            Argument("rollback"), Argument("show_config", False), Argument("rule", "regex"), Argument("options"), PATH,
+            TABLE, Argument("overwrite"), number("bucket_number", -1), Argument("add"), flag("dry_run", True),
+            Argument("rollback"), flag("show_config"), Argument("rule", "regex"), Argument("options"), PATH,
         ),
         "result string, operation string, details string", _manage,
     ),

@@ -3,11 +3,25 @@
 from collections.abc import Iterator
 
 from pyhudi.inspect.commits import Commit, file_counts, get_commit, read_commits, totals_of
-from pyhudi.inspect.instants import read_instants
-from pyhudi.inspect.services import read_rollbacks
-from pyhudi.spark.procedures.procedure import PATH, REQUIRED, TABLE, Argument, Invocation, Procedure, Row, limit
+from pyhudi.inspect.comparison import compare_commits
+from pyhudi.inspect.exports import export_instants
+from pyhudi.inspect.instants import ShownInstant, read_instants, read_undone
+from pyhudi.spark.procedures.procedure import (
+    FILTER,
+    PATH,
+    REQUIRED,
+    TABLE,
+    Argument,
+    Invocation,
+    Procedure,
+    Row,
+    flag,
+    limit,
+    number,
+)
 
 _INSTANT = Argument("instant_time", REQUIRED)
+_EXPORTED = "clean,commit,deltacommit,rollback,savepoint,restore"
 _COMMITS = (
     "commit_time string, state_transition_time string, action string, total_bytes_written long, "
     "total_files_added long, total_files_updated long, total_partitions_written long, total_records_written long, "
@@ -25,12 +39,20 @@ _TIMELINE = (
 )
 
 
+_ARCHIVED_COMMITS = _COMMITS.replace("action string, ", "")
+
+
 def _shown(commit: Commit) -> Row:
     t, instant = commit.totals, commit.instant
     return (
         instant.requested, instant.completed, instant.action, t.size_bytes, t.files_added, t.files_updated,
         t.partitions, t.records, t.updated_records, t.errors,
     )  # fmt: skip
+
+
+def _shown_archived(commit: Commit) -> Row:
+    requested, completed, _, *sums = _shown(commit)
+    return requested, completed, *sums
 
 
 def _with_files(commit: Commit) -> Iterator[Row]:
@@ -60,7 +82,7 @@ def _in_range(call: Invocation) -> Iterator[Commit]:
 
 
 def _show_archived_commits(call: Invocation) -> list[Row]:
-    return call.limited(_shown(commit) for commit in _in_range(call))
+    return call.limited(_shown_archived(commit) for commit in _in_range(call))
 
 
 def _show_archived_commits_metadata(call: Invocation) -> list[Row]:
@@ -92,12 +114,17 @@ def _show_commit_partitions(call: Invocation) -> list[Row]:
 def _show_commit_write_stats(call: Invocation) -> list[Row]:
     commit = get_commit(call.table, str(call["instant_time"]))
     totals = totals_of([stat for _, stat in commit.stats])
-    average = totals.size_bytes // totals.records if totals.records else 0
+    average = -(-totals.size_bytes // totals.records) if totals.records else 0  # Apache Hudi rounds it up
     return call.limited([(commit.instant.action, totals.size_bytes, totals.records, average)])
 
 
 def _show_commit_extra_metadata(call: Invocation) -> list[Row]:
-    commit = get_commit(call.table, str(call["instant_time"]))
+    """Of the newest commit, where none is named."""
+    commit = next(read_commits(call.table), None)
+    if call["instant_time"] is not None:
+        commit = get_commit(call.table, str(call["instant_time"]))
+    if commit is None:
+        return []
     wanted = call["metadata_key"]
     return call.limited(
         (commit.instant.requested, commit.instant.action, key, value)
@@ -107,53 +134,49 @@ def _show_commit_extra_metadata(call: Invocation) -> list[Row]:
 
 
 def _show_timeline(call: Invocation) -> list[Row]:
-    shown = list(read_instants(call.table, archived=bool(call["show_archived"])))
-    return call.limited(
-        (
-            one.instant.requested, one.instant.action, one.instant.state, one.instant.requested, None,
-            one.instant.completed, "ARCHIVED" if one.is_archived else "ACTIVE", None,
-        )
-        for one in reversed(shown)
+    """The instants, newest first. `limit` does not count where both ends of a range are given."""
+    start, end = str(call["startTime"]).strip(), str(call["endTime"]).strip()
+    table = call.table
+    undone = read_undone(table)
+    rows = (
+        _instant(one, undone.get(one.instant.requested, ()))
+        for one in reversed(list(read_instants(table, archived=bool(call["showArchived"]))))
+        if (not start or one.instant.requested >= start) and (not end or one.instant.requested <= end)
+    )
+    return list(rows) if start and end else call.limited(rows)
+
+
+def _instant(one: ShownInstant, undone: tuple[str, ...]) -> Row:
+    instant, put_at = one.instant, one.put_at
+    kind = "ARCHIVED" if one.is_archived else "ACTIVE"
+    return (
+        instant.requested, instant.action, instant.state, _clock_time(put_at.get("REQUESTED", instant.requested)),
+        _clock_time(put_at.get("INFLIGHT")), _clock_time(instant.completed), kind,
+        f"Rolled back: {', '.join(undone)}" if undone else None,
     )  # fmt: skip
 
 
-def _show_rollbacks(call: Invocation) -> list[Row]:
-    return call.limited(
-        (instant.requested, commit, done.total_files_deleted, done.time_taken_in_millis, len(done.partition_metadata))
-        for instant, done in read_rollbacks(call.table)
-        for commit in done.commits_rollback
+def _clock_time(instant: str | None) -> str | None:
+    """Month, day and time of an instant, such as `11-26 09:10:36`."""
+    if instant is None:
+        return None
+    return f"{instant[4:6]}-{instant[6:8]} {instant[8:10]}:{instant[10:12]}:{instant[12:14]}"
+
+
+def _commits_compare(call: Invocation) -> list[Row]:
+    return [(compare_commits(call.named(call["table"]), call.named(call["path"])),)]
+
+
+def _export_instants(call: Invocation) -> list[Row]:
+    folder, count = str(call["local_folder"]), int(call["limit"])
+    actions = tuple(one.strip() for one in str(call["actions"]).split(",") if one.strip())
+    exported = export_instants(
+        call.table, folder, actions=actions, count_max=None if count < 0 else count, newest_first=bool(call["desc"])
     )
+    return [(f"Exported {exported} Instants to {folder}",)]
 
 
-def _show_rollback_detail(call: Invocation) -> list[Row]:
-    return call.limited(
-        (instant.requested, ",".join(done.commits_rollback), partition, file, is_gone)
-        for instant, done in read_rollbacks(call.table)
-        if instant.requested == str(call["instant_time"])
-        for partition, of in done.partition_metadata.items()
-        for files, is_gone in ((of.success_delete_files, True), (of.failed_delete_files, False))
-        for file in files
-    )
-
-
-def _rollback_to_instant(call: Invocation) -> list[Row]:
-    call.table.rollback(str(call["instant_time"]))
-    return [(True,)]
-
-
-def _archive_commits(call: Invocation) -> list[Row]:
-    call.table.archive(
-        options=call.options(
-            **{
-                "hoodie.keep.min.commits": call["min_commits"],
-                "hoodie.keep.max.commits": call["max_commits"],
-            }
-        )
-    )
-    return [(0,)]
-
-
-_ARCHIVED = (TABLE, PATH, limit(10), Argument("start_ts", ""), Argument("end_ts", ""))
+_ARCHIVED = (TABLE, limit(10), Argument("start_ts", ""), Argument("end_ts", ""), PATH)
 
 COMMITS: dict[str, Procedure] = {
     "show_commits": Procedure(
@@ -162,7 +185,7 @@ COMMITS: dict[str, Procedure] = {
     "show_commits_metadata": Procedure(
         "the same with a row for each file", (TABLE, limit(10), PATH), _METADATA, _show_commits_metadata
     ),
-    "show_archived_commits": Procedure("commits of the history", _ARCHIVED, _COMMITS, _show_archived_commits),
+    "show_archived_commits": Procedure("commits of the history", _ARCHIVED, _ARCHIVED_COMMITS, _show_archived_commits),
     "show_archived_commits_metadata": Procedure(
         "the same with a row for each file", _ARCHIVED, _METADATA, _show_archived_commits_metadata
     ),
@@ -183,29 +206,23 @@ COMMITS: dict[str, Procedure] = {
         _show_commit_write_stats,
     ),
     "show_commit_extra_metadata": Procedure(
-        "what a commit carries beside its files", (TABLE, limit(100), _INSTANT, Argument("metadata_key"), PATH),
+        "what a commit carries beside its files",
+        (TABLE, limit(100), Argument("instant_time"), Argument("metadata_key"), PATH),
         "instant_time string, action string, metadata_key string, metadata_value string", _show_commit_extra_metadata,
     ),
     "show_timeline": Procedure(
-        "all instants, newest first", (TABLE, PATH, limit(20), Argument("show_archived", default=False)), _TIMELINE,
-        _show_timeline,
+        "all instants, newest first",
+        (TABLE, PATH, limit(20), flag("showArchived"), FILTER, Argument("startTime", ""), Argument("endTime", "")),
+        _TIMELINE, _show_timeline,
     ),
-    "show_rollbacks": Procedure(
-        "rollbacks, newest first", (TABLE, limit(10), PATH),
-        "instant string, rollback_instant string, total_files_deleted int, time_taken_in_millis long, "
-        "total_partitions int", _show_rollbacks,
+    "commits_compare": Procedure(
+        "how many commits a table is behind another, or ahead of it",
+        (Argument("table", REQUIRED), Argument("path", REQUIRED)),
+        "compare_detail string", _commits_compare,
     ),
-    "show_rollback_detail": Procedure(
-        "the files of a rollback", (TABLE, limit(10), _INSTANT, PATH),
-        "instant string, rollback_instant string, partition string, deleted_file string, succeeded boolean",
-        _show_rollback_detail,
-    ),
-    "rollback_to_instant": Procedure(
-        "take back the newest write", (TABLE, _INSTANT, PATH), "rollback_result boolean", _rollback_to_instant
-    ),
-    "archive_commits": Procedure(
-        "move old instants into the history",
-        (TABLE, PATH, Argument("min_commits", 20), Argument("max_commits", 30), Argument("options")),
-        "result int", _archive_commits,
+    "export_instants": Procedure(
+        "write what completed instants say to files in a folder of this machine",
+        (TABLE, Argument("local_folder", REQUIRED), number("limit", -1), Argument("actions", _EXPORTED), flag("desc"),
+         PATH), "export_detail string", _export_instants,
     ),
 }  # fmt: skip

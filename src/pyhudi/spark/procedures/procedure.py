@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
@@ -29,12 +29,33 @@ REQUIRED: Final = _Required()
 """The default of an argument that must be given."""
 
 
+ArgumentType: TypeAlias = Literal["string", "integer", "long", "boolean"]
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a procedure. `default`: `REQUIRED` for one that must be given."""
+    """An argument of a procedure. `default`: `REQUIRED` for one that must be given. Names have no case in a call."""
 
     name: str
     default: object = None
+    type: ArgumentType = "string"
+
+    def read(self, value: object) -> object:
+        """A given value as the argument's type; null is null. Raises: ValueError for one that is none of it."""
+        if value is None:
+            return None
+        if self.type == "string":
+            return str(value)
+        text = str(value).strip()
+        if self.type == "boolean":
+            return _TRUTH[text.lower()] if text.lower() in _TRUTH else self._refuse(text)
+        return int(text)
+
+    def _refuse(self, text: str) -> bool:
+        raise ValueError(text)
+
+
+_TRUTH: Final = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -58,7 +79,11 @@ class Invocation:
         named, path = self.values.get("table"), self.values.get("path")
         if named is None and path is None:
             raise Invalid(f"CALL {self.procedure}: expected table => 'name' or path => '…', found neither")
-        return table_of(self.session, named or path, what=f"CALL {self.procedure}", is_written=True)
+        return self.named(named or path)
+
+    def named(self, said: object) -> HudiTable:
+        """The table of a name or path. Raises: Invalid, NotFound."""
+        return table_of(self.session, said, what=f"CALL {self.procedure}", is_written=True)
 
     def limited(self, rows: Iterable[Row]) -> list[Row]:
         """At most as many rows as `limit` says, read no further than that."""
@@ -72,13 +97,9 @@ class Invocation:
 
     @property
     def _limit(self) -> int | None:
-        said = self.values.get("limit")
-        try:
-            found = None if said is None else int(said)
-        except ValueError:
-            found = -1
+        found: int | None = self.values.get("limit")
         if found is not None and found < 0:
-            raise Invalid(f"CALL {self.procedure}: limit => '{said}': expected a number of rows, 0 or more")
+            raise Invalid(f"CALL {self.procedure}: limit => '{found}': expected a number of rows, 0 or more")
         return found
 
     def options(self, **stated: object) -> dict[str, str]:
@@ -104,27 +125,42 @@ class Procedure:
 
 TABLE: Final = Argument("table", None)
 PATH: Final = Argument("path", None)
+FILTER: Final = Argument("filter", "")
+"""A condition on the answer's columns, of the rows that `limit` left."""
 
 
 def limit(count: int | None) -> Argument:
-    return Argument("limit", count)
+    return Argument("limit", count, "integer")
+
+
+def flag(name: str, default: bool = False) -> Argument:
+    return Argument(name, default, "boolean")
+
+
+def number(name: str, default: object = None, type: ArgumentType = "integer") -> Argument:
+    return Argument(name, default, type)
 
 
 def bound(name: str, procedure: Procedure, call: Call, session: SqlSession) -> Invocation:
     """The values of a call's arguments. Raises: Invalid for one that is unknown, missing or given twice."""
-    known = [one.name for one in procedure.arguments]
+    known = {one.name.lower(): one for one in procedure.arguments}
+    names = [one.name for one in procedure.arguments]
     values: dict[str, Any] = {}
     for at, given in enumerate(call.arguments):
-        argument = given.name
-        if argument is None:
-            if at >= len(known):
-                raise Invalid(f"CALL {name}: expected at most {len(known)} arguments ({', '.join(known)})")
-            argument = known[at]
-        if argument not in known or argument in values:
-            raise Invalid(f"CALL {name}: expected the arguments {', '.join(known)}, each once, found '{argument}'")
-        values[argument] = session.value(given.value)
+        if given.name is None and at >= len(names):
+            raise Invalid(f"CALL {name}: expected at most {len(names)} arguments ({', '.join(names)})")
+        argument = known.get(names[at].lower() if given.name is None else given.name)
+        if argument is None or argument.name in values:
+            found = given.name or names[at]
+            raise Invalid(f"CALL {name}: expected the arguments {', '.join(names)}, each once, found '{found}'")
+        said = session.value(given.value)
+        try:
+            values[argument.name] = argument.read(said)
+        except ValueError:
+            kind = "true or false" if argument.type == "boolean" else "a number"
+            raise Invalid(f"CALL {name}: {argument.name} => '{said}': expected {kind}") from None
     for one in procedure.arguments:
-        if one.name not in values:
+        if values.get(one.name) is None:
             if one.default is REQUIRED:
                 raise Invalid(f"CALL {name}: expected a value for '{one.name}', found none")
             values[one.name] = one.default

@@ -6,11 +6,19 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.spark.procedures.bootstrap import BOOTSTRAP
 from pyhudi.spark.procedures.buckets import BUCKETS
+from pyhudi.spark.procedures.cleans import CLEANS
 from pyhudi.spark.procedures.commits import COMMITS
-from pyhudi.spark.procedures.files import FILES
+from pyhudi.spark.procedures.folders import FOLDERS
+from pyhudi.spark.procedures.logs import LOGS
+from pyhudi.spark.procedures.metadata import METADATA
 from pyhudi.spark.procedures.procedure import REQUIRED, Argument, Invocation, Procedure, Row, bound
+from pyhudi.spark.procedures.repairs import REPAIRS
 from pyhudi.spark.procedures.services import SERVICES
+from pyhudi.spark.procedures.slices import SLICES
+from pyhudi.spark.procedures.table import TABLE_CALLS
+from pyhudi.spark.procedures.undoing import UNDOING
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.calls import read_call
 from pyhudi.sql.heads import Head
@@ -18,29 +26,17 @@ from pyhudi.sql.heads import Head
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_NO_TOOL: Final = "this release has no such tool"
-_BOOTSTRAP: Final = "HudiTable.bootstrap, or df.write with the operation bootstrap, makes a table of files"
 _SYNC: Final = "catalogs are not synchronised in this release; CREATE TABLE … LOCATION makes a table known"
-_REPAIR: Final = "this release repairs nothing by itself: a write clears up what dead writers left"
-_STATS: Final = "HudiTable.metadata.lookup reads the records of the metadata table"
+_AUDIT: Final = "locks keep no audit; metrics tell who waited for a table"
 
 REFUSED: Final[dict[str, str]] = {
-    **dict.fromkeys(("commits_compare", "export_instants", "show_fs_path_detail", "show_invalid_parquet",
-                     "show_logfile_metadata", "show_logfile_records", "hdfs_parquet_import"), _NO_TOOL),
-    **dict.fromkeys(("run_bootstrap", "show_bootstrap_mapping", "show_bootstrap_partitions"), _BOOTSTRAP),
+    "hdfs_parquet_import": "INSERT INTO t SELECT * FROM parquet.`path` takes the rows; CALL run_bootstrap the files",
     **dict.fromkeys(("hive_sync", "sync_validate"), _SYNC),
-    **dict.fromkeys(("repair_add_partition_meta", "repair_migrate_partition_meta", "repair_corrupted_clean_files",
-                     "repair_deduplicate", "repair_overwrite_hoodie_props", "delete_marker"), _REPAIR),
-    **dict.fromkeys(("upgrade_table", "downgrade_table"), "tables keep their version in this release"),
-    **dict.fromkeys(("show_metadata_table_column_stats", "show_metadata_column_stats_overlap"), _STATS),
-    **dict.fromkeys(("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"),
-                    "locks keep no audit; metrics tell who waited for a table"),
-    "run_rollback_inflight_tableservice": "CALL rollback_to_instant takes a pending service off the timeline",
-    "validate_metadata_table_files": "HudiTable.metadata.validate() compares the metadata table with the storage",
-    "init_metadata_table": "CALL create_metadata_table, or HudiTable.metadata.update()",
-    "show_cleans_metadata": "CALL show_cleans",
-    "show_clean_plans": "CALL show_cleans tells of cleans that are done",
-    "show_file_status": "SELECT * FROM hudi_filesystem_view('table')",
+    "repair_corrupted_clean_files": "an empty plan of a clean is passed over, and the next clean goes on",
+    "repair_deduplicate": "rows of one key twice: read them, delete the key, and insert the one that is right",
+    "repair_overwrite_hoodie_props": "a wrong fact of a table makes stored rows unreadable; options of writes are set "
+                                     "by ALTER TABLE … SET TBLPROPERTIES, versions by CALL upgrade_table",
+    **dict.fromkeys(("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"), _AUDIT),
 }  # fmt: skip
 """Apache Hudi's procedures that are not carried out, with what to do instead."""
 
@@ -64,8 +60,16 @@ def _help(call: Invocation) -> list[Row]:
 PROCEDURES: Final[dict[str, Procedure]] = {
     **BUCKETS,
     **COMMITS,
+    **UNDOING,
     **SERVICES,
-    **FILES,
+    **CLEANS,
+    **SLICES,
+    **LOGS,
+    **FOLDERS,
+    **METADATA,
+    **BOOTSTRAP,
+    **TABLE_CALLS,
+    **REPAIRS,
     "help": Procedure("the procedures, or the arguments of one", (Argument("cmd"),), "result string", _help),
 }
 
@@ -74,8 +78,10 @@ def call_procedure(session: SqlSession, head: Head) -> DataFrame:
     """`CALL [system.]name(…)`. Raises: Invalid for an unknown name, Unsupported for one that is not carried out."""
     call = read_call(head)
     procedure = _find(call.procedure)
-    rows = procedure.run(bound(call.procedure, procedure, call, session))
-    return session.rows(list(rows), procedure.columns)
+    invocation = bound(call.procedure, procedure, call, session)
+    condition = str(invocation.values.get("filter") or "").strip()
+    rows = session.rows(list(procedure.run(invocation)), procedure.columns)
+    return rows.where(condition) if condition else rows
 
 
 def is_procedure(name: str) -> bool:

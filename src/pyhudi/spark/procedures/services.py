@@ -1,16 +1,26 @@
-"""Procedures that run and show the services of a table, and its savepoints."""
+"""Procedures that run and show compactions, clusterings, the expiry of partitions, and archiving."""
 
+import re
+
+from pyhudi.api.partitions import living_partitions
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.inspect.services import PlannedService, read_cleans, read_clusterings, read_compactions
-from pyhudi.spark.procedures.procedure import PATH, REQUIRED, TABLE, Argument, Invocation, Procedure, Row, limit
+from pyhudi.inspect.services import PlannedService, read_clusterings, read_compactions
+from pyhudi.spark.procedures.procedure import (
+    PATH,
+    REQUIRED,
+    TABLE,
+    Argument,
+    Invocation,
+    Procedure,
+    Row,
+    flag,
+    limit,
+    number,
+)
 
 _OPS = ("run", "schedule", "execute", "scheduleandexecute")
 _COMPACTION = "timestamp string, operation_size int, state string"
 _CLUSTERING = "timestamp string, input_group_size int, state string, involved_partitions string"
-_CLEAN = (
-    "start_clean_time string, time_taken_in_millis long, total_files_deleted int, earliest_commit_to_retain string, "
-    "bootstrap_part_metadata string, version int"
-)
 
 
 def _operation(call: Invocation, default: str) -> str:
@@ -60,8 +70,7 @@ def _run_clustering(call: Invocation) -> list[Row]:
             "hoodie.layout.optimize.strategy": call["order_strategy"],
         }
     )
-    named = call["selected_partitions"]
-    partitions = None if named is None else [part.strip() for part in str(named).split(",") if part.strip()]
+    partitions = _chosen_partitions(call)
     before = {one.instant for one in read_clusterings(call.table)}
     if operation == "schedule":
         call.table.schedule_clustering(partitions=partitions, options=options)
@@ -75,129 +84,74 @@ def _run_clustering(call: Invocation) -> list[Row]:
     )
 
 
+def _chosen_partitions(call: Invocation) -> list[str] | None:
+    """Those that the call names, or whose whole path its pattern matches; None: it says nothing of them."""
+    named, pattern = call["selected_partitions"], call["partition_regex_pattern"]
+    chosen = None if named is None else [part.strip() for part in str(named).split(",") if part.strip()]
+    if pattern is None:
+        return chosen
+    try:
+        matches = re.compile(str(pattern)).fullmatch
+    except re.error as error:
+        raise Invalid(f"CALL run_clustering: partition_regex_pattern => '{pattern}': {error}") from None
+    return [one for one in (living_partitions(call.table) if chosen is None else chosen) if matches(one)]
+
+
 def _show_clustering(call: Invocation) -> list[Row]:
     shows = bool(call["show_involved_partition"])
     return call.limited(_clustering(one, shows=shows) for one in read_clusterings(call.table))
 
 
-def _run_clean(call: Invocation) -> list[Row]:
+def _run_ttl(call: Invocation) -> list[Row]:
     options = call.options(
         **{
-            "hoodie.clean.policy": call["clean_policy"],
-            "hoodie.clean.commits.retained": call["retain_commits"],
-            "hoodie.clean.hours.retained": call["hours_retained"],
-            "hoodie.clean.fileversions.retained": call["file_versions_retained"],
-            "hoodie.clean.trigger.strategy": call["trigger_strategy"],
-            "hoodie.clean.trigger.max.commits": call["trigger_max_commits"],
+            "hoodie.partition.ttl.strategy.days.retain": call["retain_days"],
+            "hoodie.partition.ttl.management.strategy.type": call["ttl_policy"],
         }
     )
-    done = call.table.clean(options=options)
-    return [row for row in _cleans(call) if row[0] == done.requested]
-
-
-def _cleans(call: Invocation) -> list[Row]:
-    return [
-        (
-            instant.requested, done.time_taken_in_millis, done.total_files_deleted, done.earliest_commit_to_retain,
-            "{}", done.version,
-        )
-        for instant, done in read_cleans(call.table)
-    ]  # fmt: skip
-
-
-def _show_cleans(call: Invocation) -> list[Row]:
-    return call.limited(
-        (
-            instant.requested, instant.completed, instant.action, done.start_clean_time, len(done.partition_metadata),
-            done.total_files_deleted, done.earliest_commit_to_retain, done.last_completed_commit, done.version,
-            done.time_taken_in_millis,
-        )
-        for instant, done in read_cleans(call.table)
-    )  # fmt: skip
-
-
-def _run_ttl(call: Invocation) -> list[Row]:
-    options = call.options(**{"hoodie.partition.ttl.strategy.days.retain": call["retain_days"]})
     return [(one.partition,) for one in call.table.expire_partitions(options=options).expired]
 
 
-def _create_savepoint(call: Invocation) -> list[Row]:
-    instant = str(call["commit_time"] or "") or None
-    call.table.savepoint(instant, user=str(call["user"]), comment=str(call["comments"]))
-    return [(True,)]
+def _archive_commits(call: Invocation) -> list[Row]:
+    call.table.archive(
+        options=call.options(
+            **{
+                "hoodie.keep.min.commits": call["min_commits"],
+                "hoodie.keep.max.commits": call["max_commits"],
+                "hoodie.clean.commits.retained": call["retain_commits"],
+                "hoodie.metadata.enable": str(bool(call["enable_metadata"])).lower(),
+            }
+        )
+    )
+    return [(0,)]
 
-
-def _delete_savepoint(call: Invocation) -> list[Row]:
-    call.table.delete_savepoint(_savepoint(call))
-    return [(True,)]
-
-
-def _rollback_to_savepoint(call: Invocation) -> list[Row]:
-    call.table.restore(_savepoint(call))
-    return [(True,)]
-
-
-def _savepoint(call: Invocation) -> str:
-    """The savepoint that is named, or the newest. Raises: Invalid where there is none."""
-    if call["instant_time"]:
-        return str(call["instant_time"])
-    found = call.table.savepoints()
-    if not found:
-        raise Invalid(f"CALL {call.procedure}: expected a savepoint of table '{call.table.name}', found none")
-    return found[-1].requested
-
-
-def _show_savepoints(call: Invocation) -> list[Row]:
-    return [(one.requested,) for one in reversed(call.table.savepoints())]
-
-
-_SAVEPOINT = (TABLE, Argument("instant_time", ""), PATH)
 
 SERVICES: dict[str, Procedure] = {
     "run_compaction": Procedure(
         "compact, or plan a compaction",
-        (Argument("op", REQUIRED), TABLE, PATH, Argument("timestamp"), Argument("options"), Argument("instants"),
-         limit(None)), _COMPACTION, _run_compaction,
+        (Argument("op", REQUIRED), TABLE, PATH, number("timestamp", type="long"), Argument("options"),
+         Argument("instants"), limit(None)), _COMPACTION, _run_compaction,
     ),
     "show_compaction": Procedure("compactions, newest first", (TABLE, PATH, limit(20)), _COMPACTION, _show_compaction),
     "run_clustering": Procedure(
         "cluster, or plan a clustering",
-        (TABLE, PATH, Argument("predicate"), Argument("order"), Argument("show_involved_partition", default=False),
+        (TABLE, PATH, Argument("predicate"), Argument("order"), flag("show_involved_partition"),
          Argument("op"), Argument("order_strategy"), Argument("options"), Argument("instants"),
-         Argument("selected_partitions"), limit(None)), _CLUSTERING, _run_clustering,
+         Argument("selected_partitions"), Argument("partition_regex_pattern"), limit(None)),
+        _CLUSTERING, _run_clustering,
     ),
     "show_clustering": Procedure(
-        "clusterings, newest first", (TABLE, PATH, limit(20), Argument("show_involved_partition", default=False)),
+        "clusterings, newest first", (TABLE, PATH, limit(20), flag("show_involved_partition")),
         _CLUSTERING, _show_clustering,
-    ),
-    "run_clean": Procedure(
-        "delete files that no retained commit needs",
-        (TABLE, Argument("skip_locking", default=False), Argument("schedule_in_line", default=True),
-         Argument("clean_policy"), Argument("retain_commits"), Argument("hours_retained"),
-         Argument("file_versions_retained"), Argument("trigger_strategy"), Argument("trigger_max_commits"),
-         Argument("options"), PATH), _CLEAN, _run_clean,
-    ),
-    "show_cleans": Procedure(
-        "cleans, newest first", (TABLE, limit(10), PATH),
-        "clean_time string, state_transition_time string, action string, start_clean_time string, "
-        "partitions_cleaned int, total_files_deleted int, earliest_commit_to_retain string, "
-        "last_completed_commit_timestamp string, version int, total_time_taken_ms long", _show_cleans,
     ),
     "run_ttl": Procedure(
         "delete partitions that have expired",
-        (TABLE, PATH, Argument("ttl_policy"), Argument("retain_days"), Argument("options")), "deleted_partition string",
+        (TABLE, Argument("ttl_policy"), number("retain_days"), Argument("options"), PATH), "deleted_partitions string",
         _run_ttl,
     ),
-    "create_savepoint": Procedure(
-        "keep a commit",
-        (TABLE, Argument("commit_time", ""), Argument("user", ""), Argument("comments", ""), PATH),
-        "create_savepoint_result boolean", _create_savepoint,
+    "archive_commits": Procedure(
+        "move old instants into the history",
+        (TABLE, PATH, number("min_commits", 20), number("max_commits", 30), number("retain_commits", 10),
+         flag("enable_metadata", True)), "result int", _archive_commits,
     ),
-    "delete_savepoint": Procedure(
-        "let go of a commit", _SAVEPOINT, "delete_savepoint_result boolean", _delete_savepoint
-    ),
-    "rollback_to_savepoint": Procedure(
-        "take the table back to a savepoint", _SAVEPOINT, "rollback_savepoint_result boolean", _rollback_to_savepoint
-    ),
-    "show_savepoints": Procedure("savepoints, newest first", (TABLE, PATH), "savepoint_time string", _show_savepoints),
 }  # fmt: skip
