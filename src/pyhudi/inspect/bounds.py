@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata.groups import COLUMN_STATS
+from pyhudi.metadata.kinds.column_stats import ColumnStatsKind
 from pyhudi.metadata.kinds.stats_reading import read_column_stats
 from pyhudi.metadata.store.indexes import open_indexes
 from pyhudi.table.view.snapshot import Snapshot
@@ -69,7 +69,7 @@ def read_bounds_of_files(
     """
     snapshot = table._access.snapshot()
     indexes = open_indexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone)
-    if indexes is None or COLUMN_STATS not in snapshot.config.metadata_partitions:
+    if indexes is None or ColumnStatsKind.name not in snapshot.config.metadata_partitions:
         raise NotFound(
             f"{table.path}: expected column statistics in the metadata table, found none; table.build_index("
             "'column_stats') makes them"
@@ -81,7 +81,7 @@ def read_bounds_of_files(
     chosen = _partitions(snapshot, partitions)
     newest = _newest_base_files(snapshot, chosen) if newest_only else None
     for field in (schema.field(name) for name in columns or schema.names):
-        stats = read_column_stats(indexes, field, partitions=chosen, index=COLUMN_STATS)
+        stats = read_column_stats(indexes, field, partitions=chosen, index=ColumnStatsKind.name)
         if stats is not None and len(stats):
             if newest is not None:
                 stats = stats.filter(pc.is_in(stats.column("file"), value_set=newest))

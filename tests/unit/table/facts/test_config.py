@@ -56,7 +56,7 @@ def test_a_version_that_is_no_number_is_corrupt(version: str) -> None:
 @pytest.mark.parametrize(
     "key, value",
     [
-        ("hoodie.table.base.file.format", "HFILE"),
+        ("hoodie.table.base.file.format", "HOODIE_LOG"),
         ("hoodie.table.format", "iceberg"),
         ("hoodie.timeline.layout.version", "3"),
     ],

@@ -192,6 +192,7 @@ def makers_of_states(package_dir: Path) -> Iterator[str]:
 def test_states_are_put_here_and_nowhere_else() -> None:
     """The history of a table's columns has files of its own, named like those of a timeline."""
     assert list(makers_of_states(PACKAGE_DIR)) == [
+        "inspect/exports.py::export_instants",  # as JSON, to a folder of the caller's
         "services/upgrade/timeline_copy.py::copy_schema_histories",  # as they were, for the other layout
         "txn/action/outcome.py::put_completed",
         "txn/action/run.py::request",
