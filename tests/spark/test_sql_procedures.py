@@ -111,7 +111,7 @@ def test_files_and_the_table_are_shown_and_copied(filled: Sql) -> None:
     assert len(asked(filled, "CALL show_fsview_all(table => 't', path_regex => 'dt=y')")) == 1
     assert asked(filled, "CALL stats_file_sizes(table => 't')")[-1]["num_files"] == 3
     assert asked(filled, "CALL stats_wa(table => 't')")[-1]["write_amplification_factor"] == "2.50"
-    properties = {row["key"]: row["value"] for row in asked(filled, "CALL show_table_properties(table => 't')")}
+    properties = {row["key"]: row["value"] for row in asked(filled, "CALL show_table_properties('t', limit => 99)")}
     assert properties["hoodie.table.name"] == "t"
     assert [row["partition"] for row in asked(filled, "CALL show_metadata_table_partitions('t')")] == ["dt=x", "dt=y"]
     assert len(asked(filled, "CALL show_metadata_table_files('t', 'dt=x')")) == 2
