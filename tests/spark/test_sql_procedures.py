@@ -114,7 +114,7 @@ def test_files_and_the_table_are_shown_and_copied(filled: Sql) -> None:
     properties = {row["key"]: row["value"] for row in asked(filled, "CALL show_table_properties('t', limit => 99)")}
     assert properties["hoodie.table.name"] == "t"
     assert [row["partition"] for row in asked(filled, "CALL show_metadata_table_partitions('t')")] == ["dt=x", "dt=y"]
-    assert len(asked(filled, "CALL show_metadata_table_files('t', 'dt=x')")) == 2
+    assert len(asked(filled, "CALL show_metadata_table_files('t', partition => 'dt=x')")) == 2
     assert "data_files" in {row["stat_key"] for row in asked(filled, "CALL show_metadata_table_stats('t')")}
     filled("CALL copy_to_temp_view(table => 't', view_name => 'copied', replace => true)")
     assert filled.rows("copied", "id") == [(1,), (2,), (3,)]
