@@ -140,14 +140,14 @@ def find_outdated(snapshot: Snapshot, instant: Instant, plan: ClusteringPlan) ->
 
     moves = becoming(plan, path=plan_path(snapshot, instant)) if late else {}
     if late.keys() <= moves.keys():
-        _pass_over_doubled(snapshot, instant, plan, late, moves)
+        _pass_over_doubled(snapshot, instant, current, late, moves)
     return min((group for group, names in late.items() if names), default=None)
 
 
 def _pass_over_doubled(
     snapshot: Snapshot,
     instant: Instant,
-    plan: ClusteringPlan,
+    current: Mapping[FileGroup, FileSlice],
     late: Mapping[FileGroup, set[str]],
     moves: Mapping[FileGroup, frozenset[FileGroup]],
 ) -> None:
@@ -162,7 +162,6 @@ def _pass_over_doubled(
                 if moves[partition, file_id] & change.appended:
                     names -= {_bare(file.path) for file in change.files.get(partition, ())}
 
-    current = _current(snapshot, plan) if any(late.values()) else {}
     for group, names in late.items():
         sizes = {log.name.format(): log.size_bytes for log in current[group].log_files} if names else {}
         for name in [name for name in names if name in sizes]:
