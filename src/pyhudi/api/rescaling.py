@@ -85,10 +85,12 @@ def _rescale_buckets(
     """As `RescaleCalls.rescale_buckets`."""
     snapshot, _, settings = handle.prepare(call.options)
     facts = _facts(snapshot, settings.bucket_options)
-    wanted = BucketCounts(read_rules(rules, facts.engine) or parse_rules(rules), _default(default, snapshot, facts))
+    asked = read_rules(rules, facts.engine) or parse_rules(rules)
+    before = _in_force(snapshot, facts)
+    wanted = BucketCounts(asked, _default(default, before, snapshot, facts))
     if dry_run:
-        return RescaleResult(requested=None, completed=None, partitions=_changes(snapshot, facts, wanted))
-    if rules_in_force(snapshot, facts) == replace(wanted, instant=_instant(snapshot, facts)):
+        return RescaleResult(requested=None, completed=None, partitions=_changes(snapshot, before, wanted))
+    if before == replace(wanted, instant=before.instant):
         return RescaleResult(requested=None, completed=None)
 
     changed: dict[str, tuple[int, int]] = {}
@@ -111,7 +113,7 @@ def _rescale(
     def made(now: Snapshot, held: ExitStack) -> PreparedWrite:
         facts = _facts(now, settings.bucket_options)
         changed.clear()
-        changed.update(_changes(now, facts, wanted))
+        changed.update(_changes(now, _in_force(now, facts), wanted))
         source = ArrowSource(rows_of_partitions(now, changed), handle.access.storage, handle.executor, memory)
         held.callback(source.close)
         prepared = prepare_write(now, source, operation, settings, is_unordered=False)
@@ -141,29 +143,27 @@ def _facts(snapshot: Snapshot, options: Mapping[str, str]) -> BucketFacts:
     return facts
 
 
-def _default(asked: int | None, snapshot: Snapshot, facts: BucketFacts) -> int:
-    known = rules_in_force(snapshot, facts)
-    before = known.default if known is not None else facts.bucket_count or BUCKET_COUNT_DEFAULT
+def _in_force(snapshot: Snapshot, facts: BucketFacts) -> BucketCounts:
+    """The rules in force; without any, no rule and the count of all partitions."""
+    return rules_in_force(snapshot, facts) or BucketCounts((), facts.bucket_count or BUCKET_COUNT_DEFAULT)
+
+
+def _default(asked: int | None, before: BucketCounts, snapshot: Snapshot, facts: BucketFacts) -> int:
     if asked is None:
-        return before
-    if facts.is_stored and asked != before:
+        return before.default
+    if facts.is_stored and asked != before.default:
         raise Invalid(
-            f"default={asked!r}: table '{snapshot.config.name}' stores hoodie.bucket.index.num.buckets={before} for "
-            f"partitions that no rule takes; give a last rule '.*,{asked}' instead"
+            f"default={asked!r}: table '{snapshot.config.name}' stores "
+            f"hoodie.bucket.index.num.buckets={before.default} for partitions that no rule takes; "
+            f"give a last rule '.*,{asked}' instead"
         )
     if type(asked) is not int or not 1 <= asked <= BUCKET_COUNT_MAX:
         raise Invalid(f"default={asked!r}: expected a number of buckets from 1 to {BUCKET_COUNT_MAX:,}")
     return asked
 
 
-def _instant(snapshot: Snapshot, facts: BucketFacts) -> str:
-    known = rules_in_force(snapshot, facts)
-    return "" if known is None else known.instant
-
-
-def _changes(snapshot: Snapshot, facts: BucketFacts, wanted: BucketCounts) -> dict[str, tuple[int, int]]:
+def _changes(snapshot: Snapshot, before: BucketCounts, after: BucketCounts) -> dict[str, tuple[int, int]]:
     """The partitions whose numbers of buckets differ: before and after."""
     partitions = snapshot.listing.partitions()
-    known = rules_in_force(snapshot, facts) or BucketCounts((), facts.bucket_count or BUCKET_COUNT_DEFAULT)
-    before, after = (count_by_partition(one, partitions) for one in (known, wanted))
-    return {path: (before[path], after[path]) for path in sorted(partitions) if before[path] != after[path]}
+    old, new = (count_by_partition(one, partitions) for one in (before, after))
+    return {path: (old[path], new[path]) for path in sorted(partitions) if old[path] != new[path]}
