@@ -105,7 +105,6 @@ def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall
                 except StaleInput:
                     now = access.snapshot()
                     prepared = prepare_anew(prepared, now, source, operation, settings, is_unordered=deletes)
-                    prepared = replace(prepared, also_replaced=call.also_replaced)
 
         result = course.run(attempt, access, cluster)
         del prepared, attempt  # which hold the rows: a compaction that follows needs the memory

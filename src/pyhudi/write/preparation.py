@@ -105,10 +105,12 @@ def prepare_anew(
 ) -> PreparedWrite:
     """As `prepare_write`, for an input that was prepared before another writer changed the table's schema.
 
+    What the caller asked to be replaced beside the rows' partitions stays asked.
+
     Raises: Conflict if the input fits the new schema no more, with what both writers change.
     """
     try:
-        return prepare_write(snapshot, source, operation, settings, is_unordered=is_unordered)
+        prepared = prepare_write(snapshot, source, operation, settings, is_unordered=is_unordered)
     except Invalid as error:
         theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
         mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
@@ -116,6 +118,7 @@ def prepare_anew(
             f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs}), and the "
             f"input of this write (which brings: {mine}) does not fit it: {error}"
         ) from error
+    return replace(prepared, also_replaced=outdated.also_replaced)
 
 
 def _checked_columns(
