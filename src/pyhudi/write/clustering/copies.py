@@ -140,7 +140,7 @@ def _why_unlike(
         return "it has timestamps of 96 bits, or decimals stored as numbers"
     if others and footer.columns != others[0].footer.columns:
         return f"its columns are not stored as those of {others[0].path}"
-    if _named_types(schema) != _named_types(without(target.schema, target.settings.left_out)):
+    if not _is_alike(pa.struct(list(schema)), pa.struct(list(without(target.schema, target.settings.left_out)))):
         return "its columns are not those of the table"
     if not footer.has_text_column(FILE_NAME):
         return f"'{FILE_NAME}' is not stored as text that may be null"
@@ -161,8 +161,16 @@ def _codec(target: ClusteringTarget, sources: Sequence[CopySource]) -> str | Non
     return found[0] if found and asked in (None, found[0]) else None
 
 
-def _named_types(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
-    return [(field.name, field.type) for field in schema]
+def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a stored type is the one that is wanted, but for what may be null, and for names within lists and maps.
+
+    Seen: files of Apache Hudi have lists whose elements are never null, of rows whose elements may be (0.15.0, 1.2.0).
+    """
+    if stored.id != wanted.id or stored.num_fields != wanted.num_fields or not stored.num_fields:
+        return bool(stored == wanted)
+    own = [(stored.field(at), wanted.field(at)) for at in range(stored.num_fields)]
+    has_names = not pa.types.is_struct(stored) or all(one.name == other.name for one, other in own)
+    return has_names and all(_is_alike(one.type, other.type) for one, other in own)
 
 
 def _planned(
