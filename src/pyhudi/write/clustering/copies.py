@@ -104,12 +104,13 @@ def read_source(file: BinaryIO, path: str) -> tuple[CopySource, pa.Schema]:
 def read_at(file: BinaryIO, start: int, size: int, *, path: str) -> bytes:
     """Bytes of a file. Raises: CorruptFile where it ends earlier."""
     file.seek(start)
-    content = bytearray()
-    while len(content) < size and (part := file.read(size - len(content))):
+    content = file.read(size)
+    while len(content) < size:  # a file may answer with less than it has
+        part = file.read(size - len(content))
+        if not part:
+            raise CorruptFile(path, start, expected=f"{size:,} bytes", found=f"{len(content):,} and the end")
         content += part
-    if len(content) < size:
-        raise CorruptFile(path, start, expected=f"{size:,} bytes", found=f"{len(content):,} and the end")
-    return bytes(content)
+    return content
 
 
 def _why_decoded(target: ClusteringTarget, slices: Sequence[SliceFiles]) -> str:
@@ -176,7 +177,7 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
 def _planned(
     sources: tuple[CopySource, ...], task: GroupTask, file_size_bytes: int, compression: str
 ) -> Copies | str:  # fmt: skip
-    """The row groups of each new file. A file ends where it comes nearest to its share of all bytes."""
+    """The row groups of each new file. A file ends where it comes nearest to its share of all pages."""
     all_groups = [
         (source, number, group.size)
         for source, one in enumerate(sources)
@@ -186,7 +187,7 @@ def _planned(
     total, largest = sum(size for *_, size in all_groups), max((size for *_, size in all_groups), default=0)
     if len(all_groups) > SMALL_GROUPS_MAX and total < len(all_groups) * SMALL_GROUP_BYTES:
         return f"{len(all_groups):,} row groups of {total // len(all_groups):,} bytes on average are better joined"
-    share = task.share_bytes(file_size_bytes)
+    share = max(1, min(file_size_bytes, -(-total // task.files)))
     if task.files > 1 and largest > share // 2:
         return f"a row group has {largest:,} bytes: too many to be split into files of {share:,} bytes"
 

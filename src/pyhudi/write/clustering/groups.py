@@ -60,7 +60,7 @@ def cluster_group(
         return write_copies(store, target, task, copies, task_attempt)
 
     log.info("group %d of clustering '%s': row groups are not copied: %s", task.number, target.requested, copies)
-    share = task.share_bytes(target.file_size_bytes)
+    share = min(target.file_size_bytes, -(-task.size_bytes // task.files))
     limits = _Limits(rows_max=None, size_bytes_max=share, last_bytes_max=int(target.file_size_bytes * OVER))
     batches = rows_of_slices(store, target, task, target.schema.names)
     return _write(store, target, task, batches, limits, task_attempt)

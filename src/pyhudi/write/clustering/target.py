@@ -64,10 +64,6 @@ class GroupTask:
     uuid: str
     size_bytes: int
 
-    def share_bytes(self, file_size_bytes: int) -> int:
-        """What each file but the last gets, if rows stay in their order. `file_size_bytes`: what a file may have."""
-        return min(file_size_bytes, -(-self.size_bytes // self.files))
-
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
