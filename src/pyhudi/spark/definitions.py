@@ -143,10 +143,11 @@ def _like(session: SqlSession, statement: CreateTable) -> CreateTable:
         found = run_query(session, f"SELECT * FROM {quoted_name(*statement.like)} LIMIT 0")
         return replace(statement, query=None, columns=columns_text(found.schema))
     table = HudiTable.open(entry.path)
-    own = [field for field in entry.columns.fields if field.name not in META_FIELDS]
+    columns = session.catalog.columns(entry)
+    own = [field for field in columns.fields if field.name not in META_FIELDS]
     return replace(
         statement,
-        columns=columns_text(type(entry.columns)(own)),
+        columns=columns_text(type(columns)(own)),
         partition_by=statement.partition_by or table.partition_by,
         properties={**entry.properties, **statement.properties},
     )

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from pyhudi.engine.spark.refusals import is_hudi
+from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.register import add_partitions, note_calls, one_path, refuse_layout, writer_state
 from pyhudi.errors import Invalid
 
