@@ -38,9 +38,7 @@ def is_function(name: str) -> bool:
     return name.lower() in _FUNCTIONS
 
 
-def call_function(
-    session: SqlSession, name: str, given: Sequence[object], named: Mapping[str, object]
-) -> DataFrame:
+def call_function(session: SqlSession, name: str, given: Sequence[object], named: Mapping[str, object]) -> DataFrame:
     """The rows of a table function. Raises: Invalid for other arguments than it takes, NotFound for a table."""
     answer, arguments = _FUNCTIONS[name.lower()]
     return answer(session, *_bound(arguments, given, named, what=name.lower()))

@@ -26,6 +26,7 @@ from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.merge.rules import MergeMode
+from pyhudi.spark.connect.expressions import with_views
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, told_refusals
@@ -215,9 +216,12 @@ class _Merge:
                         f"MERGE … NOT MATCHED THEN INSERT: expected a value for column '{name}' of table "
                         f"'{config.name}', which says which row it is or which one wins, found none"
                     )
+        values = dict(assigned)
+        if not self.session.is_classic:
+            values = {name: with_views(self.session, text, self.held) for name, text in assigned.items()}
         return ClauseValues(
             what=f"MERGE … {clause.match.value} THEN {clause.action.value}",
-            values=dict(assigned),
+            values=values,
             is_insert=clause.action is Action.INSERT,
             is_delete=clause.action is Action.DELETE,
             is_matched=clause.match is Match.MATCHED,

@@ -14,6 +14,7 @@ from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
 from pyhudi.engine.spark.stream.hooks import wrap_streams
 from pyhudi.errors import Invalid
 from pyhudi.spark.connect.queries import named_rows
+from pyhudi.spark.connect.streams import ConnectStreams
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
@@ -45,9 +46,9 @@ def register_sql(spark: SparkSession, classes: SparkClasses) -> None:
         return SqlSession(found, own_sql(found))
 
     wrap_table_writers(classes, TableCalls(session_of), writer_state)
+    wrap_streams(classes, TableStreams(session_of) if is_classic(spark) else ConnectStreams(session_of))
     if is_classic(spark):
         register_functions(spark, session_of)
-        wrap_streams(TableStreams(session_of))
 
 
 def _run(

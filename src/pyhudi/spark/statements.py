@@ -13,6 +13,7 @@ from pyhudi.engine.spark.sql.catalog import LEVELS_MAX, CatalogEntry, find_table
 from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
+from pyhudi.spark.connect.shows import describe_table, show_create, show_properties
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
@@ -55,6 +56,13 @@ _ON_TABLES: dict[Statement, _OnTable] = {
     Statement.EXPLAIN: _explain,
 }
 """Statements about a Hudi table that the catalog knows."""
+
+_ON_TABLES_OF_CONNECT: dict[Statement, _OnTable] = {
+    **_ON_TABLES,
+    Statement.DESCRIBE: describe_table,
+    Statement.SHOW_PROPERTIES: show_properties,
+    Statement.SHOW_CREATE: show_create,
+}
 
 
 def run_sql(
@@ -105,7 +113,7 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
     if head.statement is Statement.SCRIPT:
         _refuse_truncation(session, head)
         return None
-    run = _ON_TABLES.get(head.statement)
+    run = (_ON_TABLES if session.is_classic else _ON_TABLES_OF_CONNECT).get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
     if run is not None and entry is None:
         _refuse_path(head)

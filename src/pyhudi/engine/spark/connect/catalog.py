@@ -71,6 +71,11 @@ class ConnectCatalog:
         """The columns of an entry, with their comments."""
         return self._sql(f"SELECT * FROM {quoted_name(*entry.full_name)}").schema
 
+    def comment(self, entry: CatalogEntry) -> str | None:
+        """The comment of a table, or None."""
+        shown = self._shown(entry.full_name, None)
+        return None if shown is None else _Facts(shown["information"]).line("Comment") or None
+
     def default_path(self, database: str, name: str) -> str:
         """Where a managed table of this name lies."""
         return f"{path_of(self._spark.catalog.getDatabase(database).locationUri)}/{name}"
@@ -101,8 +106,7 @@ class ConnectCatalog:
         shown = self._shown(entry.full_name, None)
         if shown is None or _Facts(shown["information"]).line("Type") == "MANAGED":
             return
-        comment = _Facts(shown["information"]).line("Comment") or None
-        known = self.columns(entry)
+        comment, known = self.comment(entry), self.columns(entry)
         partitions = [field for name in entry.partition_by for field in known.fields if field.name == name]
         self.drop(entry)
         self.create(

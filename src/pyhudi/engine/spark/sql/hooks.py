@@ -69,9 +69,7 @@ def wrap_sql(
     return own
 
 
-def _refresh_by_name(
-    kind: Any, refresh: Refresh, own: Callable[[SparkSession], Callable[..., DataFrame]]
-) -> None:
+def _refresh_by_name(kind: Any, refresh: Refresh, own: Callable[[SparkSession], Callable[..., DataFrame]]) -> None:
     """Spark's own refresh fails for a table whose plan is not analysed."""
     original = kind.__dict__["refreshTable"]
 
