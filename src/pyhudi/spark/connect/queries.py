@@ -1,4 +1,4 @@
-"""Queries under Spark Connect: each Hudi table that a text names becomes a DataFrame, which goes along with the text."""
+"""Queries under Spark Connect: each Hudi table that a text names becomes a DataFrame, which goes with the text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.catalog import ConnectCatalog, View
 from pyhudi.engine.spark.connect.named_rows import NAME_PREFIX
+from pyhudi.engine.spark.connect.texts import literal_texts
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.functions import call_function, is_function
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.session import SqlSession
+from pyhudi.sql.parameters import with_literals
 from pyhudi.sql.plain_conditions import plain_conditions
 from pyhudi.sql.reads import Read, find_reads
 from pyhudi.sql.words import Cursor, Name, quoted_name, split_list
@@ -36,6 +38,8 @@ def run_named_query(
         if _makes_view(text):
             _refuse_unnamed(text)
         else:
+            if args and any(read.as_of is not None or read.arguments is not None for read in find_reads(text)):
+                text, args = with_literals(text, literal_texts(args)), None  # for a moment is asked before the query
             text = with_named_rows(session, text)
     return session.spark_sql(text, args, **frames)
 

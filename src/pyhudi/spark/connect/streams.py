@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.engine.spark.connect.stream_source import stream_of
+from pyhudi.engine.spark.session import use_running_interpreter
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches
@@ -24,10 +24,14 @@ class ConnectStreams(TableStreams):
 
     def read(self, spark: SparkSession, path: str, options: Mapping[str, object]) -> DataFrame:
         """`readStream.load`."""
+        from pyhudi.engine.spark.connect.stream_source import stream_of  # PySpark 3.5 has no such sources
+
+        use_running_interpreter(spark)
         return stream_of(spark, parse_location(path).uri, options, open_batches)
 
     def sink(self, spark: SparkSession, path: str, options: Mapping[str, object], stream: StatedStream) -> StoreBatch:
         """What stores the batches of a stream. Raises: Invalid for options that no batch could be written with."""
+        use_running_interpreter(spark)
         if not stream.checkpoint:
             raise Invalid(
                 "option 'checkpointLocation': expected the folder of this stream's checkpoint under Spark Connect, "

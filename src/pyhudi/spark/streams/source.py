@@ -116,7 +116,7 @@ class TableBatches:
         return self._settings.commits_max is not None or self._settings.bytes_max is not None
 
     def pieces(self, start: str, end: str) -> tuple[pa.Schema, list[StreamPiece]]:
-        """The columns of the batch `(start, end]`, and its rows as pieces that are read apart. Changes are one piece."""
+        """The columns of the batch `(start, end]`, and its rows as pieces to be read apart. Changes are one piece."""
         found = self._found(start, end)
         if isinstance(found, Changes):
             return found.schema, [ChangesPiece(self._path, start, end, self._where)]

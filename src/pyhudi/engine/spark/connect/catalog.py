@@ -6,7 +6,7 @@ Each entry is external to Spark, so that Spark deletes no files. A property says
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from pyhudi.engine.spark.connect.entries import know_format
 from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, path_of
 from pyhudi.sql.words import Name, quoted_name, quoted_text
@@ -39,6 +38,8 @@ class ConnectCatalog:
 
     def __init__(self, spark: SparkSession, spark_sql: Callable[..., DataFrame]) -> None:
         """`spark_sql`: PySpark's own `SparkSession.sql`."""
+        from pyhudi.engine.spark.connect.entries import know_format  # PySpark 3.5 has no such sources
+
         self._spark, self._sql = spark, spark_sql
         know_format(spark)  # else Spark would find no entry of it
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -16,8 +17,8 @@ def store_assigned(rows: DataFrame, columns: Sequence[t.StructField], *, table_n
     """The rows with these columns, in these types. A value that does not fit is an error when it is met.
 
     `by_name`: columns are found by their names, otherwise by their places.
-    Raises: Invalid for columns that are missing or too many; Spark's AnalysisException for a type that may not be
-    stored so; Unsupported under another policy than ANSI.
+    Raises: Invalid for columns that are missing or too many, and for a type that may not be stored so; Unsupported
+    under another policy than ANSI.
     """
     policy = str(rows.sparkSession.conf.get(_POLICY, "ANSI")).upper()
     if policy != "ANSI":
@@ -38,9 +39,10 @@ def store_assigned(rows: DataFrame, columns: Sequence[t.StructField], *, table_n
             raise Invalid(f"table '{table_name}': the query has columns that the table has not: {', '.join(more)}")
         rows = rows.select(*(quoted(field.name) for field in found))
     if len(found) != len(columns):
+        what = "not enough" if len(found) < len(columns) else "too many"
         raise Invalid(
-            f"table '{table_name}': expected {len(columns)} values ({', '.join(one.name for one in columns)}), found "
-            f"{len(found)}"
+            f"table '{table_name}': {what} data columns: expected {len(columns)} "
+            f"({', '.join(one.name for one in columns)}), found {len(found)}"
         )
     numbered = rows.toDF(*(f"c{at}" for at in range(len(found))))
     named = numbered.select(
@@ -48,8 +50,22 @@ def store_assigned(rows: DataFrame, columns: Sequence[t.StructField], *, table_n
     )
     wanted = t.StructType([t.StructField(field.name, field.dataType, True) for field in columns])
     typed = named.to(wanted)
-    typed.schema  # noqa: B018  # Spark says now what may not be stored
+    _refuse_unsafe(typed, table_name)
     return typed
+
+
+def _refuse_unsafe(rows: DataFrame, table_name: str) -> None:
+    """Let Spark look at the types now. Raises: Invalid for a type that may not be stored so."""
+    try:
+        rows.schema  # noqa: B018
+    except PySparkException as error:
+        if error.getCondition() != "INVALID_COLUMN_OR_FIELD_DATA_TYPE":
+            raise
+        told = error.getMessageParameters() or {}
+        raise Invalid(
+            f"table '{table_name}': column {told.get('name')}: cannot safely cast {told.get('type')} to "
+            f"{told.get('expectedType')}; CAST it in the query"
+        ) from error
 
 
 def _named_as(column: str, old: t.StructField, new: t.StructField):  # type: ignore[no-untyped-def]

@@ -65,7 +65,8 @@ def stream_of(spark: SparkSession, path: str, options: Mapping[str, object], ope
     if batches.is_limited and "limit" not in inspect.signature(DataSourceStreamReader.latestOffset).parameters:
         raise Unsupported(
             f"{batches.shown}: limits of a batch (maxCommitsPerTrigger, maxBytesPerTrigger): under Spark Connect they "
-            "need a PySpark whose stream sources are told limits, 4.2 or later; leave them out, or use a classic session"
+            "need a PySpark whose stream sources are told limits, 4.2 or later; leave them out, or use a classic "
+            "session"
         )
     spark.dataSource.register(_source(open_batches))
     reader = spark.readStream.format(_FORMAT).schema(spark_schema(batches.schema()))

@@ -43,7 +43,7 @@ def literal_texts(args: Mapping[str, Any] | Sequence[Any]) -> dict[str, str] | l
     return [literal_text(value) for value in args]
 
 
-def literal_text(value: object) -> str:  # noqa: PLR0911  # a case for each type
+def literal_text(value: object) -> str:  # a case for each type
     """A Python value as an SQL literal."""
     match value:
         case None:

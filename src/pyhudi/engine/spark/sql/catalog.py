@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.format_name import is_hudi
+from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.sql.gateway import (
     CATALYST,
     constructor_types,
