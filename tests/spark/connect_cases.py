@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound, Unsupported
 from pyhudi.engine.spark.connect import server
-from tests.spark.test_sql_statements import A, B, C, CREATE, FIRST, Sql
+from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql
 from tests.spark.test_sql_statements import sql as _sql
 from tests.support.connect_server import ROOT
 from tests.support.streams import Feed, ids_in, run, stored_batches, writer

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi import HudiTable
 from tests.support.connect_server import ROOT, ConnectServer, client_environment, missing_packages
 from tests.support.streams import AS_ARROW, ids_in, stored_batches
 
@@ -97,17 +98,19 @@ def feed(folder: Path, files: int) -> None:
         pq.write_table(rows(range(at * 3, at * 3 + 3)).cast(AS_ARROW), folder / "in" / f"{at:04}.parquet")
 
 
-def start_stream(server: ConnectServer, folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", STREAM, str(folder)],
-        env=client_environment(server.remote), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def start_stream(server: ConnectServer, folder: Path) -> subprocess.Popen[bytes]:
+    """A client's process, which says to a file what is wrong."""
+    with (folder / "client").open("wb") as told:
+        return subprocess.Popen(
+            [sys.executable, "-c", STREAM, str(folder)],
+            env=client_environment(server.remote), cwd=ROOT, stdout=told, stderr=told,
+        )  # fmt: skip
 
 
-def wait_for_batches(table: Path, count: int) -> None:
-    deadline = time.monotonic() + 240
-    while not (table / ".hoodie").exists() or len(stored_batches(table)) < count:
-        assert time.monotonic() < deadline
+def wait_for_batches(table: Path, count: int, server: ConnectServer) -> None:
+    deadline = time.monotonic() + 120
+    while not HudiTable.exists(table) or len(stored_batches(table)) < count:
+        assert time.monotonic() < deadline, (table.parent / "client").read_text()[-3_000:] + server.log()
         time.sleep(0.1)
 
 
@@ -119,16 +122,16 @@ def test_every_row_is_stored_once_though_client_and_server_die(tmp_path: Path) -
     feed(tmp_path, files)
     with ConnectServer(tmp_path / "server") as server:
         client = start_stream(server, tmp_path)
-        wait_for_batches(tmp_path / "t", 1)
-        client.kill()
-        client.wait()
-        wait_for_batches(tmp_path / "t", 2)
+        try:
+            wait_for_batches(tmp_path / "t", 1, server)
+        finally:
+            client.kill()
+            client.wait()
+        wait_for_batches(tmp_path / "t", 2, server)
         server.kill()
 
         server.start()
-        last = start_stream(server, tmp_path)
-        _, told = last.communicate(timeout=300)
-        assert last.returncode == 0, told[-4_000:] + server.log()
+        assert start_stream(server, tmp_path).wait(300) == 0, (tmp_path / "client").read_text()[-3_000:] + server.log()
 
     assert ids_in(tmp_path / "t") == list(range(files * 3))
     assert [number for _, number in stored_batches(tmp_path / "t")] == list(range(files))

@@ -94,8 +94,9 @@ class ConnectServer:
         self._process = None
 
     def log(self) -> str:
-        """The end of what the server says."""
-        return (self.folder / "log").read_text(errors="replace")[-4_000:]
+        """The end of what the server says, without what it says of each request."""
+        lines = (self.folder / "log").read_text(errors="replace").splitlines()
+        return "\n".join(line for line in lines if " INFO " not in line)[-4_000:]
 
     def _listens(self) -> bool:
         with socket.socket() as probe:

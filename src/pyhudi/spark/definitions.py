@@ -13,8 +13,8 @@ from pyhudi.api.dropping import delete_table
 from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.engine import session_access
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
+from pyhudi.engine.spark.session import refuse_unshared
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
@@ -98,7 +98,7 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             )
             made.enter_context(taken_back_on_failure(path))
         if not session.is_classic:
-            session_access(table._access, session.spark)  # the server may see another folder there
+            refuse_unshared(session.spark, table._access.location)  # the server may see another folder there
         if rows is not None:
             table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
         _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
