@@ -65,10 +65,14 @@ def _taken_apart(polars: Any, predicate: Any | None) -> tuple[Any | None, Any | 
 
 
 def _expression(polars: Any, tree: Any) -> Any:
+    """Raises: polars.exceptions.ComputeError for a tree that Polars cannot read back."""
     return polars.Expr.deserialize(io.BytesIO(json.dumps(tree).encode()), format="json")
 
 
-def _value(polars: Any, literal: Any) -> pa.Scalar:
-    """The value of a literal, as Polars has it."""
-    rows = polars.select(_expression(polars, literal)).to_arrow(compat_level=polars.CompatLevel.oldest())
+def _value(polars: Any, literal: Any) -> pa.Scalar | None:
+    """The value of a literal, as Polars has it. None where JSON cannot spell it, such as NaN."""
+    try:
+        rows = polars.select(_expression(polars, literal)).to_arrow(compat_level=polars.CompatLevel.oldest())
+    except polars.exceptions.PolarsError:
+        return None
     return rows.column(0)[0]

@@ -40,12 +40,12 @@ _CAST_TYPES: Final = {
 class PolarsPredicates:
     """Translates predicates over rows of a schema.
 
-    `value_of`: the value of a literal's JSON, as an Arrow scalar; Polars itself computes it.
+    `value_of`: the value of a literal's JSON, as an Arrow scalar; Polars itself computes it. None: not known.
     Seen: Polars 2.1.0. A form that is not known here is left to Polars.
     """
 
     schema: pa.Schema
-    value_of: Callable[[Json], pa.Scalar]
+    value_of: Callable[[Json], pa.Scalar | None]
 
     def implied_by(self, tree: Json) -> Node | None:
         """A node that is true for every row that the predicate keeps. None: nothing is known of such rows."""
@@ -86,7 +86,8 @@ class PolarsPredicates:
                 return _widened(self.value(inner), kind)
             case "Literal", _:
                 scalar = self.value_of(tree)
-                return {True: TRUE, False: FALSE, None: NULL}[scalar.as_py()] if scalar.type == pa.bool_() else None
+                is_truth = scalar is not None and scalar.type == pa.bool_()
+                return {True: TRUE, False: FALSE, None: NULL}[scalar.as_py()] if is_truth else None
             case _:
                 return None
 
@@ -107,8 +108,12 @@ class PolarsPredicates:
         node = self.value(left)
         if node is None or isinstance(node, Literal):
             return None
-        other = literal_of(self.value_of(right), type_of(node)) if _is_literal(right) else self.value(right)
+        other = self._literal(right, type_of(node)) if _is_literal(right) else self.value(right)
         return None if other is None else compared(operator, node, other)
+
+    def _literal(self, tree: Json, kind: pa.DataType) -> Literal | None:
+        value = self.value_of(tree)
+        return None if value is None else literal_of(value, kind)
 
     def _function(self, given: list[Json], function: Json) -> Node | None:
         match function:
@@ -151,8 +156,9 @@ class PolarsPredicates:
 
     def _prefix(self, operand: Json, prefix: Json) -> Node | None:
         node = self.value(operand)
-        text = self.value_of(prefix).as_py() if _is_literal(prefix) else None
-        if node is None or type_of(node) != pa.string() or not isinstance(text, str):
+        given = self._literal(prefix, pa.string()) if _is_literal(prefix) else None
+        text = None if given is None else given.value.as_py()
+        if node is None or type_of(node) != pa.string() or text is None:
             return None
         for special in ("\\", "%", "_"):
             text = text.replace(special, f"\\{special}")
@@ -162,8 +168,9 @@ class PolarsPredicates:
     def _never(self, test: Json, then: Json, otherwise: Json) -> Node | None:
         """What Polars makes of a comparison with a value that the column's type cannot hold: false, or NULL for NULL."""
         node = self.condition(test)
-        values = [self.value_of(one).as_py() if _is_literal(one) else True for one in (then, otherwise)]
-        is_known = isinstance(node, Not) and isinstance(node.operand, IsNull) and values == [False, None]
+        values = [self._literal(one, pa.bool_()) if _is_literal(one) else None for one in (then, otherwise)]
+        texts = [str(one.value) if one is not None else "" for one in values]
+        is_known = isinstance(node, Not) and isinstance(node.operand, IsNull) and texts == ["false", "None"]
         return And(Not(node), NULL) if node is not None and is_known else None
 
 
