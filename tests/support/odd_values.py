@@ -2,6 +2,7 @@
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,7 +10,7 @@ UTC = dt.UTC
 NAN = float("nan")
 DAYS = [dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2026, 2, 28), None]
 TIMES = [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2026, 2, 28), dt.datetime(2026, 2, 28, 12, 0, 0, 1)]
-VALUES = {
+VALUES: dict[str, tuple[Any, list[Any]]] = {
     "i32": (pa.int32(), [0, 1, -7, 2**31 - 1, None]),
     "i64": (pa.int64(), [0, 1, -7, 2**53 + 1, 2**63 - 1, None]),
     "f32": (pa.float32(), [0.0, -0.0, 0.1, 1.5, NAN, float("inf"), None]),

@@ -92,7 +92,9 @@ def _refuses(name: str) -> Callable[..., NoReturn]:
     """A call of a Dataset that would reach into a dataset of files, which is not there."""
 
     def refuse(self: object, *args: object, **options: object) -> NoReturn:
-        raise Unsupported(f"Dataset.{name}: a scan of a Hudi table is no set of files; use scanner, to_table, to_batches")
+        raise Unsupported(
+            f"Dataset.{name}: a scan of a Hudi table is no set of files; use scanner, to_table, to_batches"
+        )
 
     return refuse
 

@@ -70,8 +70,14 @@ def _equal_node(tree: Tree, schema: pa.Schema) -> Node | None:
         case Called("is_in", (Field(path),), options):
             return _membership(column_of(schema, path), options, and_not_null)
         # DuckDB writes IN so: NULL for a row without a value, where `is_in` says false.
-        case Called("if_else", (Called("is_valid", (Field(path),)), Called("is_in", (Field(same),), options), Value(null))):
-            return _membership(column_of(schema, path), options, lambda _, found: found) if _is_null(path, same, null) else None
+        case Called(
+            "if_else", (Called("is_valid", (Field(path),)), Called("is_in", (Field(same),), options), Value(null))
+        ):
+            return (
+                _membership(column_of(schema, path), options, lambda _, found: found)
+                if _is_null(path, same, null)
+                else None
+            )
         case _:
             return None
 

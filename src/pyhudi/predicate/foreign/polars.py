@@ -11,7 +11,18 @@ import pyarrow as pa
 from pyhudi.predicate.casts import can_cast
 from pyhudi.predicate.foreign.typed import FALSE, NULL, TRUE, and_not_null, column_of, compared, listed, literal_of
 from pyhudi.predicate.nodes import (
-    And, Cast, Column, Compare, ComparisonOperator, IsNull, Literal, Match, Node, Not, Or, type_of,
+    And,
+    Cast,
+    Column,
+    Compare,
+    ComparisonOperator,
+    IsNull,
+    Literal,
+    Match,
+    Node,
+    Not,
+    Or,
+    type_of,
 )  # fmt: skip
 from pyhudi.predicate.patterns import parse_like
 from pyhudi.predicate.types import TIMESTAMP_NTZ, is_float, is_integer
@@ -86,8 +97,9 @@ class PolarsPredicates:
                 return _widened(self.value(inner), kind)
             case "Literal", _:
                 scalar = self.value_of(tree)
-                is_truth = scalar is not None and scalar.type == pa.bool_()
-                return {True: TRUE, False: FALSE, None: NULL}[scalar.as_py()] if is_truth else None
+                if scalar is None or scalar.type != pa.bool_():
+                    return None
+                return {True: TRUE, False: FALSE, None: NULL}[scalar.as_py()]
             case _:
                 return None
 
@@ -166,7 +178,7 @@ class PolarsPredicates:
         return Match(node, like.pattern, like.prefix)
 
     def _never(self, test: Json, then: Json, otherwise: Json) -> Node | None:
-        """What Polars makes of a comparison with a value that the column's type cannot hold: false, or NULL for NULL."""
+        """What Polars makes of a comparison with a value that the column's type cannot hold: false or NULL."""
         node = self.condition(test)
         values = [self._literal(one, pa.bool_()) if _is_literal(one) else None for one in (then, otherwise)]
         texts = [str(one.value) if one is not None else "" for one in values]

@@ -3,7 +3,6 @@
 Random predicates are put to Polars and, as nodes, to pyhudi. The truth of each row must be the same.
 """
 
-import datetime as dt
 import json
 import random
 from decimal import Decimal
@@ -32,9 +31,7 @@ def optimized(predicate: Any) -> Any:
         frame = FRAME if given is None else FRAME.filter(given)
         yield frame if columns is None else frame.select(columns)
 
-    from polars.io.plugins import register_io_source
-
-    register_io_source(source, schema=FRAME.schema).filter(predicate).select("id").collect()
+    pl.io.plugins.register_io_source(source, schema=FRAME.schema).filter(predicate).select("id").collect()
     return seen[0]
 
 
