@@ -105,7 +105,7 @@ class TimelineKind:
     has_own_folder: bool
     # Names of completed files carry the completion time. Else the file's date is taken for it. timeline.md section 3.
     has_completion_times: bool
-    # A completed file whose name has no completion time counts too: it is older than the upgrade. timeline.md section 3.
+    # A completed file whose name has no completion time counts too: it is older than the upgrade. timeline.md, 3.
     has_names_of_before: bool
     # The action of a pending clustering; the second one is that of other replacements, too. timeline.md section 2.
     clustering: Literal["clustering", "replacecommit"]
