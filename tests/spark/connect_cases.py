@@ -196,4 +196,5 @@ def test_the_pages_examples_run(sql: Sql, tmp_path: Path) -> None:
 def test_errors_keep_their_class(sql: Sql) -> None:
     with pytest.raises(NotFound, match="/nowhere"):
         sql("SELECT * FROM hudi.`/nowhere`")
-    assert pyhudi.spark.register(sql.spark) is None
+    pyhudi.spark.register(sql.spark)  # once more
+    assert sql("SELECT 1 one") == [(1,)]

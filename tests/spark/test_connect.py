@@ -66,11 +66,6 @@ def test_sql_of_classic_sessions_runs_on_connect(server: ConnectServer, name: st
     assert " passed" in run_cases(server, f"tests/spark/test_sql_{name}.py", "-k", known, timeout_s=1_800)
 
 
-@pytest.mark.long
-def test_streams_of_classic_sessions_run_on_connect(server: ConnectServer) -> None:
-    assert " passed" in run_cases(server, "tests/spark/test_streaming_page.py", timeout_s=900)
-
-
 STREAM = """
 import os, sys
 from pathlib import Path

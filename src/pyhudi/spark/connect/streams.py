@@ -38,7 +38,9 @@ class ConnectStreams(TableStreams):
                 "where a batch is known by the checkpoint's own id; found only the setting of the session"
             )
         path = parse_location(path).uri  # a relative path is one of this process
-        TableSink(CheckpointQuery(stream.checkpoint), None, path, options, stream.mode)  # which looks at the options
+        TableSink(
+            None, path, options, stream.mode, query=CheckpointQuery(stream.checkpoint)
+        )  # which looks at the options
         return ServerSink(path, dict(options), stream.mode, stream.checkpoint)
 
 
@@ -91,5 +93,5 @@ class ServerSink:
     def __call__(self, rows: DataFrame, number: int) -> None:
         if self._sink is None:
             path, options, mode, checkpoint = self._given
-            self._sink = TableSink(CheckpointQuery(checkpoint), None, path, options, mode)
+            self._sink = TableSink(None, path, options, mode, query=CheckpointQuery(checkpoint))
         self._sink(rows, number)

@@ -65,16 +65,27 @@ class TableSink:
     """Stores the batches of one stream. Spark calls it with one batch after the other."""
 
     def __init__(
-        self, query: StreamQuery, spark: SparkSession | None, path: str, options: Mapping[str, object], output_mode: str
+        self,
+        spark: SparkSession | None,
+        path: str,
+        options: Mapping[str, object],
+        output_mode: str,
+        *,
+        query: StreamQuery | None = None,
     ) -> None:
-        """`query`: tells which stream a batch is of. `spark`: the session whose cluster compacts; None: this process.
+        """`spark`: the session of the stream's own DataFrame, whose cluster compacts; that of a batch is a copy, which
+        knows no streams. None, with `query`, where another process runs the batches: then this one compacts.
 
         Raises: Invalid, Unsupported for options that no batch could be written with.
         """
         load_named(options)
         merged = merge_options(write=options, opened=None, table={})
         self._settings = StreamSinkSettings.from_options(merged)
-        self._query, self._spark, self._path, self._options = query, spark, path, options
+        self._spark, self._path, self._options = spark, path, options
+        if query is None:
+            assert spark is not None
+            query = ClassicQuery(spark)
+        self._query = query
         self._mode = _MODES.get(output_mode)
         if self._mode is None:
             raise Invalid(f"outputMode '{output_mode}': expected append, update or complete")

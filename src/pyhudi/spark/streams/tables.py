@@ -10,7 +10,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.session import SqlSession
-from pyhudi.spark.streams.sink import ClassicQuery, TableSink
+from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches
 from pyhudi.sql.definitions import CreateTable
 from pyhudi.sql.words import Cursor, Name
@@ -32,7 +32,7 @@ class TableStreams:
 
     def sink(self, spark: SparkSession, path: str, options: Mapping[str, object], stream: StatedStream) -> StoreBatch:
         """What stores the batches of a stream."""
-        return TableSink(ClassicQuery(spark), spark, path, options, stream.mode)
+        return TableSink(spark, path, options, stream.mode)
 
     def read(self, spark: SparkSession, path: str, options: Mapping[str, object]) -> DataFrame:
         """`readStream.load`."""
