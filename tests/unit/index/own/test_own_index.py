@@ -276,7 +276,7 @@ def test_what_was_archived_untold_makes_a_new_index(tmp_path: Path, kept: Kept) 
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     register_index(name := f"none.{tmp_path.name}", lambda _: object())  # type: ignore[arg-type,return-value]
-    with pytest.raises(Invalid, match="methods state, .*, found object without state, locate, update, clear, close"):
+    with pytest.raises(Invalid, match=r"methods state, .*, found object without state, locate, update, clear, close"):
         new_table(tmp_path, name).upsert(rows(("a", "p", 1)))
 
 
