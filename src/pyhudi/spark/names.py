@@ -11,6 +11,7 @@ from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
 from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
 from pyhudi.engine.spark.stream.hooks import wrap_streams
 from pyhudi.errors import Invalid
+from pyhudi.options.read_options import QUERY_TYPE
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
@@ -60,7 +61,8 @@ def _read(
     if entry is None or not options:
         prime(session, parts)
         return None
-    return load_table(spark, entry.path, {**session.read_options(), **options})
+    of_name = {QUERY_TYPE: "read_optimized"} if entry.reads_optimized else {}
+    return load_table(spark, entry.path, {**session.read_options(), **of_name, **options})
 
 
 def _refresh(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> bool:

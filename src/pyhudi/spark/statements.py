@@ -10,6 +10,7 @@ from pyhudi.engine.spark.sql.catalog import CatalogEntry, find_table_above
 from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
+from pyhudi.spark.kept_entries import keep_entry
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
@@ -53,6 +54,14 @@ _ON_TABLES: dict[Statement, _OnTable] = {
 }
 """Statements about a Hudi table that the catalog knows."""
 
+_CHANGES = frozenset(
+    {
+        Statement.INSERT, Statement.UPDATE, Statement.DELETE, Statement.MERGE, Statement.TRUNCATE,
+        Statement.ALTER_TABLE,
+    }
+)  # fmt: skip
+"""Those that change the table."""
+
 
 def run_sql(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
@@ -90,9 +99,25 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
         return None
     run = _ON_TABLES.get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
-    if run is not None and entry is None:
-        _refuse_path(head)
-    return None if run is None or entry is None else run(session, head, entry)
+    if run is None or entry is None:
+        if run is not None:
+            _refuse_path(head)
+        return None
+    if head.statement in _CHANGES:
+        _refuse_change_by_other_name(head, entry)
+    answer = run(session, head, entry)
+    if head.statement in (*_CHANGES, Statement.REPAIR):
+        keep_entry(session, entry, looks_at_all=head.statement is Statement.REPAIR)
+    return answer
+
+
+def _refuse_change_by_other_name(head: Head, entry: CatalogEntry) -> None:
+    """Raises: Unsupported for a change by a name that stands for the base files alone."""
+    if entry.reads_optimized:
+        raise Unsupported(
+            f"{head.statement.name} of '{'.'.join(entry.full_name)}': this name stands for the base files of the table "
+            f"at {entry.path}, without newer rows in logs; change the table by its own name"
+        )
 
 
 def _refuse_path(head: Head) -> None:
