@@ -174,7 +174,7 @@ def test_statements_in_turns(sides: Sides, maker_name: str, at: int, tmp_path: P
     """A table made by one of both, every second change by the other; each query is asked of both."""
     group, table_type = list(GROUPS)[at], ["cow", "mor"][(at + (maker_name == "ours")) % 2]
     name = f"s_{at}_{maker_name}"
-    order = [sides.ours, sides.theirs] if maker_name == "ours" else [sides.theirs, sides.ours]
+    order: list[Any] = [sides.ours, sides.theirs] if maker_name == "ours" else [sides.theirs, sides.ours]
     turns = 0
     for text in GROUPS[group]:
         statement = text.format(t=name, place=tmp_path / "t", type=table_type)
@@ -191,3 +191,35 @@ def test_statements_in_turns(sides: Sides, maker_name: str, at: int, tmp_path: P
         side.sql("RESET hoodie.spark.sql.insert.into.operation")
         side.sql("RESET hoodie.spark.sql.merge.into.partial.updates")
     sides.theirs.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_a_metastore_of_the_session_in_turns(tmp_path: Path) -> None:
+    """Derby in a folder serves one session after the other. One without `register` writes nothing into a table."""
+    settings = metastore_settings("", tmp_path / "warehouse")
+    ours = OwnSql(settings)
+    made_by_us = f"CREATE TABLE t ({COLUMNS}) USING hudi PARTITIONED BY (dt) {PROPERTIES.format(type='cow')}"
+    for text in (made_by_us, "INSERT INTO t VALUES (1, 'a', 1.5, 10, 'x')"):
+        ours.sql(text)
+    ours.close()
+
+    with ReferenceHudi("1.2.0", spark_settings=settings) as theirs:
+        theirs.sql("INSERT INTO t VALUES (2, 'b', 1.5, 10, 'y')")
+        assert len(rows_of(theirs, "SELECT id FROM t")) == 2
+
+    stock = OwnSql(settings, registers=False)
+    before = sorted(str(file) for file in (tmp_path / "warehouse/t").rglob("*"))
+    for text in (
+        "INSERT INTO t VALUES (3, 'c', 1.5, 10, 'z')",
+        "INSERT OVERWRITE t VALUES (3, 'c', 1.5, 10, 'z')",
+        "DELETE FROM t",
+        "TRUNCATE TABLE t",
+        "SELECT * FROM t",
+    ):
+        assert "hudi" in refusal_of(stock, text), text
+    assert sorted(str(file) for file in (tmp_path / "warehouse/t").rglob("*")) == before
+    stock.close()
+
+    ours = OwnSql(settings)
+    assert answer(rows_of(ours, "SELECT id, dt FROM t")) == [(1, "x"), (2, "y")]
+    assert set(ours.entry("default", "t")["partitions"]) == {"x", "y"}
+    ours.close()

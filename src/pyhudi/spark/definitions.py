@@ -23,7 +23,7 @@ from pyhudi.spark.kept_entries import keep_entry, stands_beside
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
-from pyhudi.spark.shows import base_format_of, refresh_entry
+from pyhudi.spark.shows import base_format_of, tell_comments
 from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.column_changes import read_added_columns
@@ -240,7 +240,7 @@ def _add_columns(session: SqlSession, entry: CatalogEntry, statement: AlterTable
         raise Invalid(f"ALTER TABLE … ADD COLUMNS: table '{table.name}' has no columns yet; its first write gives them")
     schema = pa.schema([*table.schema(), *arrow_schema(added)])
     table.insert(schema.empty_table(), options={"hoodie.allow.empty.commit": "true"})
-    refresh_entry(session, entry)
+    tell_comments(session, entry, {one.name: one.metadata["comment"] for one in added.fields if one.metadata})
     return session.nothing()
 
 
