@@ -168,9 +168,15 @@ def test_more_ways_to_make_a_name(sides: Sides) -> None:
     assert rows_of(sides.ours, "SELECT id, cast(m AS STRING) FROM local") == [(1, "2026-01-02 03:04:05")]
 
 
-@pytest.mark.parametrize("maker_name", ["ours", "theirs"])
-@pytest.mark.parametrize("at", range(len(GROUPS)), ids=list(GROUPS))
-def test_statements_in_turns(sides: Sides, maker_name: str, at: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "at,maker_name",
+    [
+        pytest.param(at, maker, marks=[pytest.mark.long] if at % 2 == turn else [], id=f"{group}-{maker}")
+        for at, group in enumerate(GROUPS)
+        for turn, maker in enumerate(("ours", "theirs"))
+    ],
+)
+def test_statements_in_turns(sides: Sides, at: int, maker_name: str, tmp_path: Path) -> None:
     """A table made by one of both, every second change by the other; each query is asked of both."""
     group, table_type = list(GROUPS)[at], ["cow", "mor"][(at + (maker_name == "ours")) % 2]
     name = f"s_{at}_{maker_name}"

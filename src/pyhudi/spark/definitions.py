@@ -14,16 +14,17 @@ from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
-from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
+from pyhudi.engine.spark.session import refuse_unshared
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, SessionCatalog, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
-from pyhudi.spark.kept_entries import keep_entry, stands_beside
+from pyhudi.spark.kept_entries import is_kept, keep_entry, stands_beside
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
-from pyhudi.spark.shows import base_format_of, tell_comments
+from pyhudi.spark.shows import base_format_of, refresh_entry
 from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.column_changes import read_added_columns
@@ -97,11 +98,13 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
                 path, name=name, database=database, stated=stated, partition_by=partition_by, schema=schema
             )
             made.enter_context(taken_back_on_failure(path))
+        if not session.is_classic:
+            refuse_unshared(session.spark, table._access.location)  # the server may see another folder there
         if rows is not None:
             table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
         _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
     prime(session, (database, name))
-    if is_there or rows is not None:
+    if is_kept(session) and (is_there or rows is not None):
         keep_entry(session, session.get_entry((database, name)))
 
 
@@ -148,10 +151,11 @@ def _like(session: SqlSession, statement: CreateTable) -> CreateTable:
         found = run_query(session, f"SELECT * FROM {quoted_name(*statement.like)} LIMIT 0")
         return replace(statement, query=None, columns=columns_text(found.schema))
     table = HudiTable.open(entry.path)
-    own = [field for field in entry.columns.fields if field.name not in META_FIELDS]
+    columns = session.catalog.columns(entry)
+    own = [field for field in columns.fields if field.name not in META_FIELDS]
     return replace(
         statement,
-        columns=columns_text(type(entry.columns)(own)),
+        columns=columns_text(type(columns)(own)),
         partition_by=statement.partition_by or table.partition_by,
         properties={**entry.properties, **statement.properties},
     )
@@ -167,13 +171,20 @@ def drop_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFram
     purges = head.cursor.take("PURGE")
     head.cursor.end()
     is_there = HudiTable.exists(entry.path)
-    if is_there and stands_beside(entry, HudiTable.open(entry.path).name):
+    catalog = session.catalog
+    if (
+        isinstance(catalog, SessionCatalog)
+        and is_kept(session)
+        and is_there
+        and stands_beside(entry, HudiTable.open(entry.path).name)
+    ):
         if purges:
             raise Unsupported(
                 f"DROP TABLE {'.'.join(entry.full_name)} PURGE: this name stands beside the own name of the table at "
                 f"{entry.path}; drop the table by that one, or leave PURGE out"
             )
-        session.catalog.drop_name(entry)
+        assert isinstance(catalog, SessionCatalog)
+        catalog.drop_name(entry)
         return session.nothing()
     if (entry.is_managed or purges) and is_there:
         delete_table(entry.path)
@@ -202,11 +213,11 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_alter(head)
     match statement.what:
         case "RENAME TO":
-            return _rename(session, entry, statement)
+            return _rename(session, head, entry, statement)
         case "SET TBLPROPERTIES":
-            return _set_properties(session, entry, statement)
+            return _set_properties(session, head, entry, statement)
         case "UNSET TBLPROPERTIES":
-            return _unset_properties(session, entry, statement)
+            return _unset_properties(session, head, entry, statement)
         case "DROP PARTITION":
             return _drop_partitions(session, entry, statement)
         case "ADD COLUMNS":
@@ -240,24 +251,26 @@ def _add_columns(session: SqlSession, entry: CatalogEntry, statement: AlterTable
         raise Invalid(f"ALTER TABLE … ADD COLUMNS: table '{table.name}' has no columns yet; its first write gives them")
     schema = pa.schema([*table.schema(), *arrow_schema(added)])
     table.insert(schema.empty_table(), options={"hoodie.allow.empty.commit": "true"})
-    tell_comments(session, entry, {one.name: one.metadata["comment"] for one in added.fields if one.metadata})
+    comments = {one.name: one.metadata["comment"] for one in added.fields if one.metadata}
+    refresh_entry(session, entry, comments=comments)
     return session.nothing()
 
 
-def _rename(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+def _rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
     if entry.is_managed:
         raise Unsupported(
             f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: the folder of a managed table would move under its "
             "readers and writers; create an external table, with LOCATION, to rename it"
         )
-    assert statement.name is not None
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
     if len(statement.name) > 1 and statement.name[-2].lower() != entry.database:
         raise Invalid(f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: expected a name of the same database")
     session.catalog.rename(entry, statement.name[-1].lower())
     return session.nothing()
 
 
-def _set_properties(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+def _set_properties(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
     """Properties that later statements go by. Those that are facts of the table are refused."""
     stated = stated_facts(statement.properties)
     for what, said in (("primaryKey", stated.record_key), ("preCombineField", stated.ordering),
@@ -265,11 +278,15 @@ def _set_properties(session: SqlSession, entry: CatalogEntry, statement: AlterTa
                        ("table version", stated.version)):  # fmt: skip
         if said is not None:
             raise Invalid(f"ALTER TABLE … SET TBLPROPERTIES: {what} is a fact of the table, and stays")
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
     session.catalog.set_properties(entry, statement.properties)
     return session.nothing()
 
 
-def _unset_properties(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
     missing = [name for name in statement.removed if name not in entry.properties]
     if missing and not statement.is_lenient:
         raise Invalid(

@@ -37,7 +37,7 @@ def keep_entry(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool =
 
     The commit stands already: a metastore that fails is a line of the log, and the next write tells it all.
     """
-    if not keeps_names_in_hive(session.spark):
+    if not is_kept(session):
         return
     with logged_failure(f"table '{'.'.join(entry.full_name)}': the Hive metastore was not told of a commit"):
         beside = [(*entry.full_name[:-1], f"{entry.name}{suffix}") for suffix in _SUFFIXES]
@@ -47,6 +47,11 @@ def keep_entry(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool =
                 _keep(session, found, looks_at_all=looks_at_all)
 
 
+def is_kept(session: SqlSession) -> bool:
+    """Whether the session's names are entries that tell of partitions."""
+    return keeps_names_in_hive(session.spark)
+
+
 def stands_beside(entry: CatalogEntry, table_name: str) -> bool:
     """Whether a name is one that Apache Hudi gave a merge-on-read table beside its own."""
     return entry.reads_optimized or entry.name == f"{table_name}_rt".lower()
@@ -54,7 +59,7 @@ def stands_beside(entry: CatalogEntry, table_name: str) -> bool:
 
 def _keep(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool) -> None:
     table, hive = HudiTable.open(entry.path, options=session.read_options()), HiveEntries(session.spark)
-    tell_columns(session, entry)
+    tell_columns(session, entry, comments={})
     completed = [one for one in table.timeline() if one.completed is not None and one.action in WRITE_ACTIONS]
     if not completed:
         return

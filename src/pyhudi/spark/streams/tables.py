@@ -9,7 +9,7 @@ from pyhudi.engine.spark.stream.source import stream_dataframe
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
-from pyhudi.spark.kept_entries import keep_entry
+from pyhudi.spark.kept_entries import is_kept, keep_entry
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches
@@ -31,6 +31,10 @@ class TableStreams:
     def __init__(self, session_of: Callable[[SparkSession], SqlSession]) -> None:
         self._session_of = session_of
 
+    def sink(self, spark: SparkSession, path: str, options: Mapping[str, object], stream: StatedStream) -> StoreBatch:
+        """What stores the batches of a stream."""
+        return TableSink(spark, path, options, stream.mode)
+
     def read(self, spark: SparkSession, path: str, options: Mapping[str, object]) -> DataFrame:
         """`readStream.load`."""
         return stream_dataframe(spark, TableBatches(spark, path, options))
@@ -42,7 +46,7 @@ class TableStreams:
 
     def write(self, rows: DataFrame, path: str, stream: StatedStream) -> StoreBatch:
         """`writeStream.start`: a table that is not there is made by the first batch."""
-        return TableSink(rows.sparkSession, path, stream.options, stream.mode)
+        return self.sink(rows.sparkSession, path, stream.options, stream)
 
     def write_table(self, rows: DataFrame, name: str, stream: StatedStream, *, is_hudi: bool) -> StoreBatch | None:
         """`writeStream.toTable`: a table that is not there is made at once, of the columns of the rows."""
@@ -56,7 +60,9 @@ class TableStreams:
             _make(session, parts, rows, stream)
             entry = session.get_entry(parts)
         options = {**session.options_of_writes(entry), **_written(stream)}
-        sink = TableSink(rows.sparkSession, entry.path, options, stream.mode)
+        sink = self.sink(rows.sparkSession, entry.path, options, stream)
+        if not is_kept(session):
+            return sink
 
         def store(batch: DataFrame, number: int) -> None:
             sink(batch, number)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.gateway import (
     constructor_types,
     copied,
@@ -58,8 +59,8 @@ _NO_COLUMNS = t.StructType([t.StructField("col", t.ArrayType(t.StringType()), Tr
 
 
 def keeps_names_in_hive(spark: SparkSession) -> bool:
-    """Whether names of the session are entries of a Hive metastore."""
-    return spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "hive"
+    """Whether names of the session are entries of a Hive metastore. Under Spark Connect that cannot be seen to."""
+    return is_classic(spark) and spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "hive"
 
 
 def fits_hive(columns: t.StructType, base_format: str) -> bool:
