@@ -12,10 +12,14 @@ from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
 
 
-def living_partitions(table: HudiTable) -> tuple[str, ...]:
-    """The paths of partitions that have file groups, sorted. Requests: a listing of each partition."""
+def living_partitions(table: HudiTable, among: Collection[str] | None = None) -> tuple[str, ...]:
+    """The paths of partitions that have file groups, sorted. Requests: a listing of each partition.
+
+    `among`: the paths to look at; None: those of all partitions.
+    """
     snapshot = table._access.snapshot()
-    return tuple(sorted(path for path in snapshot.listing.partitions() if snapshot.slices(path)))
+    looked_at = [path for path in snapshot.listing.partitions() if among is None or path in among]
+    return tuple(sorted(path for path in looked_at if snapshot.slices(path)))
 
 
 def overwrite_partitions(

@@ -15,15 +15,16 @@ from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import refuse_unshared
-from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, SessionCatalog, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
+from pyhudi.spark.kept_entries import is_kept, keep_entry, stands_beside
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
-from pyhudi.spark.shows import refresh_entry
+from pyhudi.spark.shows import base_format_of, refresh_entry
 from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.column_changes import read_added_columns
@@ -103,6 +104,8 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
         _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
     prime(session, (database, name))
+    if is_kept(session) and (is_there or rows is not None):
+        keep_entry(session, session.get_entry((database, name)))
 
 
 def _put_entry(
@@ -126,6 +129,8 @@ def _put_entry(
             properties=shown_properties(table, statement.properties),
             comment=statement.comment,
             is_managed=is_managed,
+            base_format=base_format_of(table),
+            has_logs=table.table_type == "MERGE_ON_READ",
         )
     )
 
@@ -165,7 +170,23 @@ def drop_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFram
     """`DROP TABLE [PURGE]`. The files of a managed table go, too, and those of any table with PURGE."""
     purges = head.cursor.take("PURGE")
     head.cursor.end()
-    if (entry.is_managed or purges) and HudiTable.exists(entry.path):
+    is_there = HudiTable.exists(entry.path)
+    catalog = session.catalog
+    if (
+        isinstance(catalog, SessionCatalog)
+        and is_kept(session)
+        and is_there
+        and stands_beside(entry, HudiTable.open(entry.path).name)
+    ):
+        if purges:
+            raise Unsupported(
+                f"DROP TABLE {'.'.join(entry.full_name)} PURGE: this name stands beside the own name of the table at "
+                f"{entry.path}; drop the table by that one, or leave PURGE out"
+            )
+        assert isinstance(catalog, SessionCatalog)
+        catalog.drop_name(entry)
+        return session.nothing()
+    if (entry.is_managed or purges) and is_there:
         delete_table(entry.path)
     session.catalog.drop(entry, purge=purges)
     return session.nothing()
@@ -192,11 +213,11 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_alter(head)
     match statement.what:
         case "RENAME TO":
-            return _rename(session, head, entry)
+            return _rename(session, head, entry, statement)
         case "SET TBLPROPERTIES":
-            return _set_properties(session, head, statement)
+            return _set_properties(session, head, entry, statement)
         case "UNSET TBLPROPERTIES":
-            return session.spark_sql(head.cursor.text)
+            return _unset_properties(session, head, entry, statement)
         case "DROP PARTITION":
             return _drop_partitions(session, entry, statement)
         case "ADD COLUMNS":
@@ -230,20 +251,26 @@ def _add_columns(session: SqlSession, entry: CatalogEntry, statement: AlterTable
         raise Invalid(f"ALTER TABLE … ADD COLUMNS: table '{table.name}' has no columns yet; its first write gives them")
     schema = pa.schema([*table.schema(), *arrow_schema(added)])
     table.insert(schema.empty_table(), options={"hoodie.allow.empty.commit": "true"})
-    refresh_entry(session, entry)
+    comments = {one.name: one.metadata["comment"] for one in added.fields if one.metadata}
+    refresh_entry(session, entry, comments=comments)
     return session.nothing()
 
 
-def _rename(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+def _rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
     if entry.is_managed:
         raise Unsupported(
             f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: the folder of a managed table would move under its "
             "readers and writers; create an external table, with LOCATION, to rename it"
         )
-    return session.spark_sql(head.cursor.text)
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
+    if len(statement.name) > 1 and statement.name[-2].lower() != entry.database:
+        raise Invalid(f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: expected a name of the same database")
+    session.catalog.rename(entry, statement.name[-1].lower())
+    return session.nothing()
 
 
-def _set_properties(session: SqlSession, head: Head, statement: AlterTable) -> DataFrame:
+def _set_properties(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
     """Properties that later statements go by. Those that are facts of the table are refused."""
     stated = stated_facts(statement.properties)
     for what, said in (("primaryKey", stated.record_key), ("preCombineField", stated.ordering),
@@ -251,7 +278,23 @@ def _set_properties(session: SqlSession, head: Head, statement: AlterTable) -> D
                        ("table version", stated.version)):  # fmt: skip
         if said is not None:
             raise Invalid(f"ALTER TABLE … SET TBLPROPERTIES: {what} is a fact of the table, and stays")
-    return session.spark_sql(head.cursor.text)
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
+    session.catalog.set_properties(entry, statement.properties)
+    return session.nothing()
+
+
+def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
+    missing = [name for name in statement.removed if name not in entry.properties]
+    if missing and not statement.is_lenient:
+        raise Invalid(
+            f"ALTER TABLE {'.'.join(entry.full_name)} UNSET TBLPROPERTIES: expected properties of the table, found "
+            f"{', '.join(missing)}; IF EXISTS passes over them"
+        )
+    session.catalog.set_properties(entry, dict.fromkeys(statement.removed))
+    return session.nothing()
 
 
 def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:

@@ -58,10 +58,11 @@ def _bound(
     return [found.get(name) for name in names]
 
 
-def _hudi_scan(session: SqlSession, path: object, as_of: object) -> DataFrame:
-    """The rows of the table at a path, now or as of a moment."""
+def _hudi_scan(session: SqlSession, path: object, as_of: object, mode: object) -> DataFrame:
+    """The rows of the table at a path, now or as of a moment. `mode`: as of `hudi_query`."""
     table = HudiTable.open(str(path), options=session.read_options())
-    return table.scan(as_of=None if as_of is None else str(as_of)).to_spark(session.spark)
+    moment = None if as_of is None else str(as_of)
+    return table.scan(as_of=moment, query=str(mode or "snapshot").lower()).to_spark(session.spark)
 
 
 def _hudi_query(session: SqlSession, table: object, mode: object) -> DataFrame:
@@ -133,7 +134,7 @@ def _hudi_metadata(session: SqlSession, table: object) -> DataFrame:
 
 
 _FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] = {
-    SCAN: (_hudi_scan, ("path", "as_of")),
+    SCAN: (_hudi_scan, ("path", "as_of", "mode")),
     "hudi_query": (_hudi_query, ("table", "mode")),
     "hudi_table_changes": (_hudi_table_changes, ("table", "query_type", "start", "end")),
     "hudi_query_timeline": (_hudi_query_timeline, ("table", "archived")),

@@ -13,6 +13,7 @@ from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
 from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
 from pyhudi.engine.spark.stream.hooks import wrap_streams
 from pyhudi.errors import Invalid
+from pyhudi.options.read_options import QUERY_TYPE
 from pyhudi.spark.connect.queries import named_rows
 from pyhudi.spark.connect.streams import ConnectStreams
 from pyhudi.spark.functions import register_functions
@@ -73,7 +74,8 @@ def _read(
     entry = session.catalog.find(parts) if parts else None
     if entry is None or not options:
         return _find(spark, spark_sql, name)
-    return load_table(spark, entry.path, {**session.read_options(), **options})
+    of_name = {QUERY_TYPE: "read_optimized"} if entry.reads_optimized else {}
+    return load_table(spark, entry.path, {**session.read_options(), **of_name, **options})
 
 
 def _refresh(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> bool:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.engine.spark.sql.catalog import SCAN
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, scan_text
 from pyhudi.engine.spark.sql.gateway import relation_names
 from pyhudi.engine.spark.sql.table_functions import failure_in
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.connect.queries import run_named_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.relations import Relation, find_relations
-from pyhudi.sql.words import Name, quoted_name, quoted_text
+from pyhudi.sql.words import Name, quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,10 +62,11 @@ def with_scans(session: SqlSession, text: str) -> str:
         return text
     pieces, start = [], 0
     for relation in relations:
-        path = relation.path if relation.path is not None else _path(session, relation.name)
+        entry = None if relation.path is not None else session.catalog.find(relation.name)
+        path = relation.path if entry is None else entry.path
         if path is None:
             continue
-        pieces += [text[start : relation.start], _scan(path, relation)]
+        pieces += [text[start : relation.start], _scan(path, relation, entry)]
         start = relation.end
     return "".join(pieces) + text[start:]
 
@@ -92,12 +93,7 @@ def _prime_all(session: SqlSession) -> None:
             session.catalog.prime(entry)
 
 
-def _path(session: SqlSession, name: Name) -> str | None:
-    entry = session.catalog.find(name)
-    return None if entry is None else entry.path
-
-
-def _scan(path: str, relation: Relation) -> str:
-    moment = "" if relation.as_of is None else f", CAST({relation.as_of} AS STRING)"
+def _scan(path: str, relation: Relation, entry: CatalogEntry | None) -> str:
+    moment = "NULL" if relation.as_of is None else f"CAST({relation.as_of} AS STRING)"
     alias = "" if relation.has_alias or relation.path is not None else f" AS {quoted_name(relation.name[-1])}"
-    return f"{SCAN}({quoted_text(path)}{moment}){alias}"
+    return f"{scan_text(path, moment, reads_optimized=entry is not None and entry.reads_optimized)}{alias}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
-from pyhudi.engine.spark.sql.columns import catalog_columns, reordered
+from pyhudi.engine.spark.sql.columns import catalog_columns
 from pyhudi.errors import Unsupported
 from pyhudi.spark.inserts import partition_columns
 from pyhudi.spark.partitions import matching_partitions
@@ -57,8 +57,11 @@ def tell_columns(session: SqlSession, entry: CatalogEntry, *, comments: Mapping[
     known = [(f.name, f.dataType) for f in stored.fields]
     if not comments and [(f.name, f.dataType) for f in now.fields] == known:
         return
-    data = type(now)([field for field in reordered(now, partition_by).fields if field.name not in partition_by])
-    session.catalog.set_columns(entry, data)
+    session.catalog.set_columns(entry, now, base_format=base_format_of(table))
+
+
+def base_format_of(table: HudiTable) -> str:
+    return table.properties.get("hoodie.table.base.file.format", "PARQUET")
 
 
 def analyze(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:

@@ -14,6 +14,7 @@ from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
 from pyhudi.spark.connect.shows import describe_table, show_create, show_properties
+from pyhudi.spark.kept_entries import keep_entry
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
@@ -56,6 +57,14 @@ _ON_TABLES: dict[Statement, _OnTable] = {
     Statement.EXPLAIN: _explain,
 }
 """Statements about a Hudi table that the catalog knows."""
+
+_CHANGES = frozenset(
+    {
+        Statement.INSERT, Statement.UPDATE, Statement.DELETE, Statement.MERGE, Statement.TRUNCATE,
+        Statement.ALTER_TABLE,
+    }
+)  # fmt: skip
+"""Those that change the table."""
 
 _ON_TABLES_OF_CONNECT: dict[Statement, _OnTable] = {
     **_ON_TABLES,
@@ -115,9 +124,25 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
         return None
     run = (_ON_TABLES if session.is_classic else _ON_TABLES_OF_CONNECT).get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
-    if run is not None and entry is None:
-        _refuse_path(head)
-    return None if run is None or entry is None else run(session, head, entry)
+    if run is None or entry is None:
+        if run is not None:
+            _refuse_path(head)
+        return None
+    if head.statement in _CHANGES:
+        _refuse_change_by_other_name(head, entry)
+    answer = run(session, head, entry)
+    if head.statement in (*_CHANGES, Statement.REPAIR):
+        keep_entry(session, entry, looks_at_all=head.statement is Statement.REPAIR)
+    return answer
+
+
+def _refuse_change_by_other_name(head: Head, entry: CatalogEntry) -> None:
+    """Raises: Unsupported for a change by a name that stands for the base files alone."""
+    if entry.reads_optimized:
+        raise Unsupported(
+            f"{head.statement.name} of '{'.'.join(entry.full_name)}': this name stands for the base files of the table "
+            f"at {entry.path}, without newer rows in logs; change the table by its own name"
+        )
 
 
 def _refuse_path(head: Head) -> None:

@@ -13,6 +13,7 @@ from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
+from pyhudi.spark.kept_entries import keep_entry
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.sql.definitions import CreateTable
@@ -66,6 +67,7 @@ class TableCalls:
             return False
         _refuse_other_format(entry, table)
         _write(session, entry, rows, table, by_name=False, overwrites=overwrites)
+        keep_entry(session, entry)
         return True
 
     def write_to(self, rows: DataFrame, table: StatedTable, action: str, condition: Any) -> bool:
@@ -85,6 +87,7 @@ class TableCalls:
                 (opened.insert_overwrite if opened.partition_by else opened.insert_overwrite_table)(
                     typed, options=_options(table)
                 )
+                keep_entry(session, entry)
             case "replace" | "createOrReplace":
                 _refuse_other_format(entry, table)
                 _overwrite(session, entry, rows, table)
@@ -144,6 +147,7 @@ def _append(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table: St
     else:
         _write(session, entry, rows, table, by_name=True, overwrites=False)
     refresh_entry(session, entry)
+    keep_entry(session, entry)
 
 
 def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table: StatedTable) -> None:
@@ -164,6 +168,7 @@ def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table:
     stated = {name: text for name, text in {**facts, **kept}.items() if text}
     save_dataframe(rows, entry.path, "overwrite", {**stated, **session.session_options, **_options(table)})
     refresh_entry(session, entry)
+    keep_entry(session, entry)
 
 
 def _write(

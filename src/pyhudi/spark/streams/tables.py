@@ -9,6 +9,7 @@ from pyhudi.engine.spark.stream.source import stream_dataframe
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
+from pyhudi.spark.kept_entries import is_kept, keep_entry
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches
@@ -59,7 +60,15 @@ class TableStreams:
             _make(session, parts, rows, stream)
             entry = session.get_entry(parts)
         options = {**session.options_of_writes(entry), **_written(stream)}
-        return self.sink(rows.sparkSession, entry.path, options, stream)
+        sink = self.sink(rows.sparkSession, entry.path, options, stream)
+        if not is_kept(session):
+            return sink
+
+        def store(batch: DataFrame, number: int) -> None:
+            sink(batch, number)
+            keep_entry(session, entry)
+
+        return store
 
 
 def _make(session: SqlSession, name: Name, rows: DataFrame, stream: StatedStream) -> None:

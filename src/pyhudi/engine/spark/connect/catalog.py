@@ -99,27 +99,27 @@ class ConnectCatalog:
         """Take an entry out. The table's files are not the catalog's."""
         self._sql(f"DROP TABLE IF EXISTS {quoted_name(*entry.full_name)}{' PURGE' if purge else ''}")
 
-    def set_columns(self, entry: CatalogEntry, columns: t.StructType) -> None:
-        """Tell the catalog of a table's columns, those of partitions left out: its entry is made anew.
+    def set_columns(self, entry: CatalogEntry, columns: t.StructType, *, base_format: str) -> None:
+        """Tell the catalog of a table's columns, those of partitions last: its entry is made anew.
 
         The entry of a classic session's managed table stays as it is: Spark would delete its files with the entry.
         """
         shown = self._shown(entry.full_name, None)
         if shown is None or _Facts(shown["information"]).line("Type") == "MANAGED":
             return
-        comment, known = self.comment(entry), self.columns(entry)
-        partitions = [field for name in entry.partition_by for field in known.fields if field.name == name]
+        comment = self.comment(entry)
         self.drop(entry)
         self.create(
             NewEntry(
                 database=entry.database,
                 name=entry.name,
                 path=entry.path,
-                columns=t.StructType([*columns.fields, *partitions]),
+                columns=columns,
                 partition_by=entry.partition_by,
                 properties=entry.properties,
                 comment=comment,
                 is_managed=entry.is_managed,
+                base_format=base_format,
             )
         )
 

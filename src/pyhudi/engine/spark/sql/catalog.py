@@ -22,12 +22,17 @@ from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.sql.gateway import (
     CATALYST,
     constructor_types,
+    copied,
+    dict_of,
+    list_of,
     scala_map,
     scala_object,
     scala_seq,
     some,
     value_of,
 )
+from pyhudi.engine.spark.sql.hive_entries import READS_OPTIMIZED, HiveEntries, fits_hive, keeps_names_in_hive
+from pyhudi.errors import Invalid
 from pyhudi.sql.words import Name, quoted_text
 
 CATALOG = "spark_catalog"
@@ -42,7 +47,10 @@ _COMMENT = 2
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A table in the catalog. `path`: where it lies. `properties`: its TBLPROPERTIES."""
+    """A table in the catalog. `path`: where it lies. `properties`: its TBLPROPERTIES.
+
+    `reads_optimized`: the name stands for the table's base files alone, as names do that Apache Hudi ends with `_ro`.
+    """
 
     database: str
     name: str
@@ -50,6 +58,7 @@ class CatalogEntry:
     properties: Mapping[str, str]
     partition_by: tuple[str, ...]
     is_managed: bool
+    reads_optimized: bool = False
 
     @property
     def full_name(self) -> Name:
@@ -58,7 +67,10 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """An entry to be made. `columns`: with the partition columns last. `comment`: None for none."""
+    """An entry to be made. `columns`: with the partition columns last. `comment`: None for none.
+
+    `base_format`: of base files, such as `PARQUET`. `has_logs`: of a merge-on-read table.
+    """
 
     database: str
     name: str
@@ -68,6 +80,8 @@ class NewEntry:
     properties: Mapping[str, str]
     comment: str | None
     is_managed: bool
+    base_format: str = "PARQUET"
+    has_logs: bool = False
 
 
 class SessionCatalog:
@@ -92,9 +106,10 @@ class SessionCatalog:
             database=str(value_of(identifier.database())),
             name=str(identifier.table()),
             path=path_of(str(location.toString())),
-            properties=_dict_of(table.properties()),
-            partition_by=tuple(_list_of(table.partitionColumnNames())),
+            properties=dict_of(table.properties()),
+            partition_by=tuple(list_of(table.partitionColumnNames())),
             is_managed=table.tableType().name() == "MANAGED",
+            reads_optimized=dict_of(table.storage().properties()).get(READS_OPTIMIZED, "").lower() == "true",
         )
 
     def exists(self, name: Name) -> bool:
@@ -113,25 +128,63 @@ class SessionCatalog:
 
     def create(self, entry: NewEntry) -> None:
         """Raises: Spark's own error where the name is taken or the database is not there."""
-        self._catalog.createTable(self._new_table(entry), False, False)
+        table = self._new_table(entry)
+        if keeps_names_in_hive(self._spark) and fits_hive(entry.columns, entry.base_format):
+            HiveEntries(self._spark).create(
+                table, columns=entry.columns, base_format=entry.base_format, has_logs=entry.has_logs
+            )
+        else:
+            self._catalog.createTable(table, False, False)
 
     def drop(self, entry: CatalogEntry, *, purge: bool = False) -> None:
         """Take an entry out. Spark deletes the files of a managed table."""
         self._catalog.dropTable(self._identifier(entry.full_name), True, purge)
         self._catalog.invalidateCachedTable(self._cache_key(entry.database, entry.name))
 
-    def set_columns(self, entry: CatalogEntry, columns: t.StructType) -> None:
-        """Tell the catalog of a table's columns, those of partitions left out.
+    def drop_name(self, entry: CatalogEntry) -> None:
+        """Take an entry of a Hive metastore out, and leave the files, also of a managed table."""
+        assert keeps_names_in_hive(self._spark)
+        HiveEntries(self._spark).drop(entry.database, entry.name)
+        self._catalog.invalidateCachedTable(self._cache_key(entry.database, entry.name))
+
+    def rename(self, entry: CatalogEntry, name: str) -> None:
+        """Give an external table another name in its database."""
+        if self.exists((entry.database, name)):
+            raise Invalid(f"table '{entry.database}.{name}': a table or view of this name is there already")
+        if keeps_names_in_hive(self._spark):
+            HiveEntries(self._spark).rename(entry.database, entry.name, name)
+        else:
+            self._catalog.externalCatalog().renameTable(entry.database, entry.name, name)
+        self._catalog.invalidateCachedTable(self._cache_key(entry.database, entry.name))
+
+    def set_properties(self, entry: CatalogEntry, properties: Mapping[str, str | None]) -> None:
+        """Set properties, and take those out that are None."""
+        if keeps_names_in_hive(self._spark):
+            HiveEntries(self._spark).set_properties(entry.database, entry.name, properties)
+            return
+        table = self._catalog.getTableMetadata(self._identifier(entry.full_name))
+        merged = {**dict_of(table.properties()), **properties}
+        kept = scala_map(self._spark, {name: text for name, text in merged.items() if text is not None})
+        at = constructor_types(self._spark, f"{_TABLES}.CatalogTable").index("scala.collection.immutable.Map")
+        self._catalog.externalCatalog().alterTable(copied(self._spark, table, {at: kept}))
+
+    def set_columns(self, entry: CatalogEntry, columns: t.StructType, *, base_format: str) -> None:
+        """Tell the catalog of a table's columns, those of partitions last.
 
         The session's catalog takes new columns only, so the one behind it is told.
         """
-        parsed = self._spark._jsparkSession.parseDataType(columns.json())
+        if keeps_names_in_hive(self._spark):
+            hive = HiveEntries(self._spark)
+            hive.set_columns(entry.database, entry.name, columns, entry.partition_by, base_format)
+            return
+        data = t.StructType([field for field in columns.fields if field.name not in entry.partition_by])
+        parsed = self._spark._jsparkSession.parseDataType(data.json())
         self._catalog.externalCatalog().alterTableDataSchema(entry.database, entry.name, parsed)
 
     def prime(self, entry: CatalogEntry) -> None:
         """Let queries find the table by its name, as it is when they are analysed."""
         parser = self._spark._jsparkSession.sessionState().sqlParser()
-        plan = parser.parsePlan(f"SELECT * FROM {SCAN}({quoted_text(entry.path)})")
+        plan = parser.parsePlan(f"SELECT * FROM {scan_text(entry.path, reads_optimized=entry.reads_optimized)}")
         self._catalog.cacheTable(self._cache_key(entry.database, entry.name), plan)
 
     def unprime(self, name: Name) -> None:
@@ -147,7 +200,7 @@ class SessionCatalog:
     def hudi_tables(self, database: str) -> list[CatalogEntry]:
         """The Hudi tables of a database. One request a table."""
         found = []
-        for identifier in _list_of(self._catalog.listTables(database)):
+        for identifier in list_of(self._catalog.listTables(database)):
             parent = value_of(identifier.database())
             if parent is None:  # a temporary view
                 continue
@@ -217,6 +270,12 @@ class SessionCatalog:
         return java_class(spark, name)(some(spark, uri), *others)
 
 
+def scan_text(path: str, moment: str = "NULL", *, reads_optimized: bool = False) -> str:
+    """A call of the table function that reads a table. `moment`: an expression; NULL: the newest commit."""
+    mode = ", 'read_optimized'" if reads_optimized else ""
+    return f"{SCAN}({quoted_text(path)}{f', {moment}' if mode or moment != 'NULL' else ''}{mode})"
+
+
 def find_table_above(spark: SparkSession, folder: str) -> str | None:
     """The Hudi table that a folder is, or lies below; None for another folder.
 
@@ -246,16 +305,3 @@ def path_of(uri: str) -> str:
 def _json(schema: Any) -> dict[str, Any]:
     parsed: dict[str, Any] = json.loads(schema.json())
     return parsed
-
-
-def _list_of(sequence: Any) -> list[Any]:
-    return [sequence.apply(at) for at in range(sequence.size())]
-
-
-def _dict_of(mapping: Any) -> dict[str, str]:
-    found = {}
-    iterator = mapping.iterator()
-    while iterator.hasNext():
-        pair = iterator.next()
-        found[str(pair._1())] = str(pair._2())
-    return found

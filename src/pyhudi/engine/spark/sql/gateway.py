@@ -1,7 +1,7 @@
 """Objects of Scala that SQL needs, by names that hold in each release of Spark, and Python functions as Scala's."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyspark
@@ -38,6 +38,25 @@ def scala_seq(spark: SparkSession, values: list[Any]) -> Any:
 
 def scala_map(spark: SparkSession, values: dict[str, str]) -> Any:
     return java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(values)
+
+
+def copied(spark: SparkSession, value: Any, changes: Mapping[int, Any]) -> Any:
+    """A value of a case class of Scala with some of its fields anew, by their places."""
+    fields = [changes[at] if at in changes else value.productElement(at) for at in range(value.productArity())]
+    return java_class(spark, str(value.getClass().getName()))(*fields)
+
+
+def list_of(sequence: Any) -> list[Any]:
+    return [sequence.apply(at) for at in range(sequence.size())]
+
+
+def dict_of(mapping: Any) -> dict[str, str]:
+    found = {}
+    iterator = mapping.iterator()
+    while iterator.hasNext():
+        pair = iterator.next()
+        found[str(pair._1())] = str(pair._2())
+    return found
 
 
 def some(spark: SparkSession, value: Any) -> Any:
