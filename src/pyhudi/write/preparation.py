@@ -15,7 +15,7 @@ from pyhudi.format.schema.conversion import (
     record_name,
     required_columns,
 )
-from pyhudi.format.schema.differences import describe_changes
+from pyhudi.format.schema.differences import describe_changes, undone_changes
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -107,17 +107,25 @@ def prepare_anew(
 
     What the caller asked to be replaced beside the rows' partitions stays asked.
 
-    Raises: Conflict if the input fits the new schema no more, with what both writers change.
+    Raises: Conflict if the input fits the new schema no more, or would add a column that the other writer dropped, or
+    drop one that it added, with what both writers change.
     """
+    theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
+    mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
+    meanwhile = f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs})"
     try:
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=is_unordered)
     except Invalid as error:
-        theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
-        mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
         raise Conflict(
-            f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs}), and the "
-            f"input of this write (which brings: {mine}) does not fit it: {error}"
+            f"{meanwhile}, and the input of this write (which brings: {mine}) does not fit it: {error}"
         ) from error
+
+    undone = undone_changes(outdated.schema_before, snapshot.schema_text, prepared.schema_text)
+    if undone:
+        raise Conflict(
+            f"{meanwhile}, which this write (which brings: {mine}) would undo by column '{undone[0]}'; look at the "
+            "table's columns, and write rows that fit them, or the same rows again"
+        )
     return replace(prepared, also_replaced=outdated.also_replaced)
 
 
