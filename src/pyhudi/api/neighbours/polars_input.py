@@ -18,14 +18,14 @@ def is_lazy_frame(data: object) -> bool:
 def lazy_batches(frame: Any) -> pa.RecordBatchReader:
     """The rows of a LazyFrame, which is not collected. Memory: the chunks that its streaming engine has ahead.
 
-    Raises: Unsupported for a Polars that cannot give a query's rows chunk by chunk.
+    Raises: Unsupported for Polars 1, whose stream ends without an error where the query fails. Seen: 1.36.
     """
-    if not hasattr(frame, "collect_batches"):
-        raise Unsupported(
-            "data of type polars.LazyFrame: this Polars has no LazyFrame.collect_batches, which gives rows chunk by "
-            "chunk; install a newer one, or hand in frame.collect()"
-        )
     polars = sys.modules["polars"]
+    if int(polars.__version__.partition(".")[0]) < 2:
+        raise Unsupported(
+            f"data of type polars.LazyFrame: expected Polars 2 or later, found {polars.__version__}: its stream ends "
+            "without an error where the query fails, and rows would be missing; hand in frame.collect()"
+        )
     schema = polars.DataFrame(schema=frame.collect_schema()).to_arrow().schema
 
     def batches() -> Iterator[pa.RecordBatch]:

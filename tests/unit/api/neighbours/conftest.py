@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import CorruptFile, HudiTable
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.read import files
 from tests.support.odd_values import SCHEMA, odd_rows
@@ -21,6 +21,19 @@ class Read:
     partitions: list[str] = field(default_factory=list)
     columns: set[str] = field(default_factory=set)
     threads: set[int] = field(default_factory=set)
+
+
+def torn(real: Any) -> Any:
+    """`read_planned`, which fails after the rows of the first file."""
+    seen: list[str] = []
+
+    def read(storage: Any, plan: Any, file: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        if seen:
+            raise CorruptFile(file.path, 0, expected="rows", found="a torn file")
+        seen.append(file.path)
+        yield from real(storage, plan, file, **options)
+
+    return read
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import HudiError, HudiTable
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table.read import files
 from tests.support.odd_values import VALUES
-from tests.unit.api.neighbours.conftest import Read
+from tests.unit.api.neighbours.conftest import Read, torn
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -74,3 +75,16 @@ def test_a_relation_is_written_without_being_collected() -> None:
     relation: Any = duckdb.connect().sql("SELECT 'k' || i AS id, i AS n FROM range(1000) rows(i)")
     assert table.bulk_insert(relation).inserted == 1000
     assert table.scan(where="n >= 990").count() == 10
+
+
+def test_a_file_that_cannot_be_read_fails_the_query(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = duckdb.connect()
+    table.scan().to_duckdb(connection, "t")
+    monkeypatch.setattr(files, "read_planned", torn(files.read_planned))
+    with pytest.raises((HudiError, duckdb.Error), match="torn"):
+        connection.sql("SELECT id, s FROM t").fetchall()
+
+
+def test_a_dataset_is_found_by_the_name_of_its_variable(table: HudiTable) -> None:
+    rides = table.scan().to_dataset()
+    assert duckdb.sql("SELECT count(*) FROM rides WHERE city = 'rome'").fetchall() == [(rides.count_rows() // 3 + 1,)]

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable, Invalid, scan_polars
+from pyhudi import HudiError, HudiTable, Invalid, Unsupported, scan_polars
 from pyhudi.storage.memory import MemoryStorage
-from tests.unit.api.neighbours.conftest import Read
+from pyhudi.table.read import files
+from tests.unit.api.neighbours.conftest import Read, torn
 from tests.unit.predicate.foreign.test_polars import tree
 
 pl = pytest.importorskip("polars")
@@ -89,3 +90,25 @@ def test_a_lazy_frame_is_written_without_being_collected(monkeypatch: pytest.Mon
         table.merge(rows.with_columns(c=pl.lit("y")), "target.id = source.id", when_matched_update=True).updated == 60
     )
     assert table.scan(where="c = 'y'").count() == 60
+
+
+def test_a_query_that_fails_half_way_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polars 1 ends the stream of such a query without an error, and half of the rows would be written."""
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    texts = pl.LazyFrame({"id": [str(n) for n in range(200_000)], "s": ["1"] * 199_999 + ["x"]})
+    rows = texts.with_columns(n=pl.col("s").cast(pl.Int64))
+    with pytest.raises(Invalid, match="could not be read to its end, and nothing was written"):
+        table.upsert(rows)
+    monkeypatch.setattr(pl, "__version__", "1.36.1")
+    with pytest.raises(Unsupported, match="expected Polars 2 or later"):
+        table.upsert(rows)
+    assert table.timeline() == ()
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_a_file_that_cannot_be_read_fails_the_query(
+    table: HudiTable, monkeypatch: pytest.MonkeyPatch, engine: Any
+) -> None:
+    monkeypatch.setattr(files, "read_planned", torn(files.read_planned))
+    with pytest.raises((HudiError, pl.exceptions.PolarsError), match="torn"):
+        table.scan().to_polars(lazy=True).collect(engine=engine)
