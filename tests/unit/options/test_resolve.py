@@ -196,7 +196,7 @@ REFUSED = [
     ("hoodie.datasource.clustering.async.enable", "true", "false"),
     (
         "hoodie.clustering.plan.strategy.class",
-        "org.apache.hudi.client.clustering.plan.strategy.SparkSingleFileSortPlanStrategy",
+        "org.apache.hudi.client.clustering.plan.strategy.CommitBasedClusteringPlanStrategy",
         "SparkSizeBasedClusteringPlanStrategy",
     ),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
