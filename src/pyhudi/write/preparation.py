@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Conflict, Invalid
+from pyhudi.errors import Conflict, Invalid, Unsupported
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.log.kryo_writing import refuse_java_ordering
 from pyhudi.format.schema.arrow_types import refuse_deep_types
@@ -200,6 +200,11 @@ def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema,
     ):
         for name in names:
             if name not in schema.names:
+                if name.partition(".")[0] in schema.names:
+                    raise Unsupported(
+                        f"table '{config.name}': {what} column '{name}' is a field of the column "
+                        f"'{name.partition('.')[0]}': expected a column of its own; give the table one with its values"
+                    )
                 raise Invalid(
                     f"table '{config.name}': {what} column '{name}' is missing from the input, which has "
                     f"{', '.join(schema.names)}"
