@@ -1,10 +1,11 @@
-"""A table whose columns change could show values under a wrong column, or bring back those of a dropped one: after a write,
-a service or a restore, in the past, by a filter, or where statistics tell of another column of the name.
+"""A table whose columns change could show values under a wrong column, or bring back those of a dropped one: after a
+write, a service or a restore, in the past, by a filter, or where statistics tell of another column of the name.
 
 Random changes of columns and writes run on a table and on dicts, which hold values by the numbers of columns.
 """
 
 import random
+from copy import deepcopy
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
-from tests.support.altered_model import AlteredModel
+from tests.support.altered_model import AlteredModel, State
 from tests.support.model import Handles, StepClock, problems_on, seeded_uuids
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -28,7 +29,8 @@ class Altered:
         self.draw = random.Random(seed)
         self.model, self.version = AlteredModel(self.draw), self.draw.choice([6, 8, 9])
         self.kind = self.draw.choice(KINDS)
-        self.has_statistics, self.saved = self.draw.random() < 0.6, ""
+        self.has_statistics = self.draw.random() < 0.6
+        self.saved: tuple[str, State] | None = None
         clock = StepClock()
         handles = Handles(MemoryStorage(clock_ms=lambda: clock.ms), clock, seeded_uuids(seed), SerialExecutor())
         statistics = {"hoodie.metadata.index.column.stats.enable": str(self.has_statistics).lower()}
@@ -84,14 +86,14 @@ class Altered:
         model.note(table.timeline()[-1].requested)
 
     def save_or_restore(self) -> None:
-        if not self.saved:
-            self.saved = self.table.savepoint().requested or ""
+        if self.saved is None:
+            self.saved = self.table.savepoint().requested or "", deepcopy(self.model.now)
             return
-        self.table.restore(self.saved)
-        self.model.past = [one for one in self.model.past if one[0] <= self.saved]
-        self.model.now = self.model.past.pop()[1]
-        self.table.delete_savepoint(self.saved)
-        self.saved = ""
+        instant, self.model.now = self.saved
+        self.table.restore(instant)
+        self.model.past = [one for one in self.model.past if one[0] <= instant]
+        self.table.delete_savepoint(instant)
+        self.saved = None
 
     def serve(self, what: str) -> None:
         match what:
@@ -105,7 +107,7 @@ class Altered:
                 self.table.build_index("column_stats")
             case "clean":
                 self.table.clean(options={"hoodie.clean.commits.retained": "1"})
-                self.model.past = self.model.past[-1:] if not self.saved else self.model.past
+                del self.model.past[:-1]
 
     def look(self) -> None:
         table, expected = self.table, self.model.now.shown()
@@ -120,9 +122,9 @@ class Altered:
         if self.model.past:
             self.look_back(*self.draw.choice(self.model.past))
 
-    def look_back(self, instant: str, then: object) -> None:
+    def look_back(self, instant: str, then: State) -> None:
         found = self.table.scan(as_of=instant, meta_fields=False).to_arrow().sort_by("id")
-        assert found.to_pylist() == then.shown(), instant  # type: ignore[attr-defined]
+        assert found.to_pylist() == then.shown(), instant
 
 
 def shown(table: HudiTable, **asked: object) -> list[dict[str, object]]:

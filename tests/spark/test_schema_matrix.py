@@ -1,5 +1,5 @@
-"""A write on Spark could change a table's columns otherwise than the same write in this process, or fail when it has begun
-to write. SQL could add columns, or make a column another type: its statements cast rows to the table's columns, or refuse.
+"""A write on Spark could change a table's columns otherwise than the same write in this process, or fail when it has
+begun to write. SQL could add columns, or make a column another type: it casts rows to the table's columns, or refuses.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A table whose columns are altered, as dicts: a row holds its values by the numbers of columns, whatever they are called."""
+"""A table whose columns are altered, as dicts: a row holds its values by the numbers of columns."""
 
 import random
 from copy import deepcopy
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass
 class State:
-    """`columns`: besides the key, partition and ordering columns, which `rows` hold by name and `order` has among them."""
+    """`columns`: besides key, partition and ordering columns, which `rows` hold by name and `order` has among them."""
 
     columns: list[Column]
     order: list[str | int]

@@ -204,3 +204,14 @@ def _read_as(value: Any, kind: pa.DataType, name: str) -> Any:
         return text.encode() if pa.types.is_binary(kind) else text
     as_text = pa.array([value], pa.float32()).cast(pa.string())
     return as_text.cast(pa.float64()).cast(kind)[0].as_py()
+
+
+def test_statistics_of_whole_numbers_that_became_doubles_are_of_the_doubles() -> None:
+    statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
+    table = new_table(properties=statistics)
+    table.insert(rows(pa.int64(), (2**53 + 1, 1, None, 2), KEYS, "oslo"))
+    table.insert(rows(pa.float64(), (0.5,), ("new",), "rome"))
+    assert table.metadata.validate().differences == ()
+    table.drop_index("column_stats")
+    table.build_index("column_stats")
+    assert [key for _, key in read(table, where="c > 9e15")] == ["k0"]
