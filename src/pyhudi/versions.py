@@ -105,6 +105,8 @@ class TimelineKind:
     has_own_folder: bool
     # Names of completed files carry the completion time. Else the file's date is taken for it. timeline.md section 3.
     has_completion_times: bool
+    # A completed file whose name has no completion time counts too: it is older than the upgrade. timeline.md, 3.
+    has_names_of_before: bool
     # The action of a pending clustering; the second one is that of other replacements, too. timeline.md section 2.
     clustering: Literal["clustering", "replacecommit"]
     # timeline.md section 4.
@@ -211,6 +213,7 @@ LAYOUT_1: Final = TimelineKind(
     number=1,
     has_own_folder=False,
     has_completion_times=False,
+    has_names_of_before=False,
     clustering="replacecommit",
     commits=CommitForm.JSON,
     history=HistoryForm.LOGS,
@@ -223,6 +226,7 @@ LAYOUT_2: Final = TimelineKind(
     number=2,
     has_own_folder=True,
     has_completion_times=True,
+    has_names_of_before=True,
     clustering="clustering",
     commits=CommitForm.AVRO,
     history=HistoryForm.SORTED_FILES,
@@ -239,17 +243,22 @@ LAYOUT_OF_7: Final = replace(
     LAYOUT_2,
     number=1,
     has_own_folder=False,
+    has_names_of_before=False,
     clustering="replacecommit",
     history_commits=CommitForm.JSON,
     history_end="completed",
     new_folders=LAYOUT_1.new_folders,
 )
 """Of the text for version 7: times in names and a sorted history, in the folders of layout 1. Only its table version
-tells it from layout 1.
+tells it from layout 1. A completed file has both times in its name, says the text. So the timelines of versions 6 and 7
+can lie side by side in one folder, and no file of one is a completed instant of the other.
 """
 
 LAYOUTS: Final[Mapping[str, TimelineKind]] = {str(kind.number): kind for kind in (LAYOUT_1, LAYOUT_2)}
 """The timeline layouts, by their number in the table's properties."""
+
+TIMELINE_KINDS: Final = (LAYOUT_1, LAYOUT_OF_7, LAYOUT_2)
+"""Every timeline layout."""
 
 _SIX: Final = TableVersion(
     number=6, is_writable=True, is_experimental=False, timeline=LAYOUT_1, has_initial_version=False,

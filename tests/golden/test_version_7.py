@@ -77,10 +77,24 @@ def test_ours_lie_where_the_text_says_and_hold_what_it_says(tmp_path: Path) -> N
     assert len([i for i in table.timeline(history=True) if i.action == "commit"]) == 6
 
 
-def test_no_version_becomes_7_or_comes_from_it(tmp_path: Path) -> None:
+def test_an_index_that_version_7_does_not_have_is_refused(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", table_version=7)
-    for change in (table.upgrade, lambda: table.downgrade(6)):
-        with pytest.raises(Unsupported, match="no release of Apache Hudi has version 7"):
-            change()
     with pytest.raises(Unsupported, match="have none such"):
         table.build_index("partition_stats")
+
+
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_a_table_by_the_text_goes_to_other_versions_and_comes_back(tmp_path: Path, form: str) -> None:
+    lay_down(tmp_path / "t", form)
+    table = HudiTable.open(tmp_path / "t")
+    times = {i.requested: i.completed for i in table.timeline(history=True) if i.is_completed}
+    for to in (6, 7, 8, 7, 9, 7):
+        (table.upgrade if to > table.table_version else table.downgrade)(to)
+        assert table.table_version == to
+        assert seen(table) == [("a", 2), ("c", 1), ("d", 2)]
+        assert seen(table, as_of=INSERTED) == [("a", 1), ("b", 1), ("c", 1)]
+        assert times.items() <= {i.requested: i.completed for i in table.timeline(history=True)}.items() or to == 6
+        lying = [path.name for path in (tmp_path / "t" / ".hoodie").glob("*.*") if path.name[0].isdigit()]
+        assert to < 8 or not lying
+        assert all("_" in name for name in lying if name.endswith("commit")) or to == 6
+        assert not any("_" in name for name in lying) or to == 7

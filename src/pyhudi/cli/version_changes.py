@@ -18,7 +18,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say each step, and do n
 
 def upgrade(
     path: Path,
-    to: Annotated[int | None, typer.Option("--to", help="The version: 6, 8 or 9. Without it, the newest.")] = None,
+    to: Annotated[int | None, typer.Option("--to", help="The version: 6, 7, 8 or 9. Without it, the newest.")] = None,
     dry_run: DryRun = False,
     option: TableOptions = None,
     storage_option: StorageOptions = None,
@@ -34,7 +34,7 @@ def upgrade(
 
 def downgrade(
     path: Path,
-    to: Annotated[int, typer.Option("--to", help="The version: 8, 6 or 5.")],
+    to: Annotated[int, typer.Option("--to", help="The version: 8, 7, 6 or 5.")],
     dry_run: DryRun = False,
     option: TableOptions = None,
     storage_option: StorageOptions = None,

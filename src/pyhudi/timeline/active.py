@@ -15,7 +15,7 @@ from pyhudi.timeline.history import History, NoHistory
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.timeline.log_history import LogHistory
 from pyhudi.timeline.lsm_history import LsmHistory
-from pyhudi.versions import HistoryForm
+from pyhudi.versions import HistoryForm, TimelineKind
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,12 @@ def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Tim
     """List the timeline's folder once and keep the highest state of each instant. One list request."""
     start = len(layout.folder) + 1
     files = tuple([(file.path[start:], file.modified_ms) for file in storage.list(layout.folder)])
-    instants, log_compactions = _listed.get(
-        (layout.has_completion_times, zone, files), lambda: _instants(files, layout, zone)
-    )
+    instants, log_compactions = _listed.get((layout.kind, zone, files), lambda: _instants(files, layout, zone))
     return Timeline(layout, instants, log_compactions=log_compactions, history=open_history(storage, layout))
 
 
 _Instants: TypeAlias = tuple[tuple[Instant, ...], frozenset[str]]
-_listed: ByContent[tuple[bool, tzinfo, tuple[tuple[str, int], ...]], _Instants] = ByContent(
+_listed: ByContent[tuple[TimelineKind, tzinfo, tuple[tuple[str, int], ...]], _Instants] = ByContent(
     16 << 20, lambda content, _: 500 * len(content[2])
 )
 """The instants of folders that were listed before, by the names and times of their files."""

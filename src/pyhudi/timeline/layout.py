@@ -67,6 +67,8 @@ class TimelineLayout:
 
         state: State = "COMPLETED" if suffix is None else "REQUESTED" if suffix == "requested" else "INFLIGHT"
         is_legacy = state == "COMPLETED" and self.has_completion_times and completed is None
+        if is_legacy and not self.kind.has_names_of_before:
+            return None
         return Instant(requested, action, state, completed, is_legacy)
 
     def format(self, instant: Instant) -> str:
@@ -125,6 +127,11 @@ def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
             "written by a release that this one does not know"
         )
 
+    return layout_of(kind, properties)
+
+
+def layout_of(kind: TimelineKind, properties: Mapping[str, str]) -> TimelineLayout:
+    """A layout of a kind, with the folders that properties name."""
     if not kind.has_own_folder:
         archive = properties.get("hoodie.archivelog.folder") or "archived"
         return TimelineLayout(kind, ".hoodie", f".hoodie/{archive}")

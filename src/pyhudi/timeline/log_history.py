@@ -121,6 +121,12 @@ def append_states(
         confirm()
 
 
+def remove_logs(storage: Storage, folder: str) -> None:
+    """Remove an archived timeline. Other files in its folder stay."""
+    paths = [path for _, path in _numbered(storage, folder)]
+    storage.delete_many([*paths, f"{folder}/{MERGE_PLAN}"])
+
+
 def read_entries(storage: Storage, folder: str) -> list[tuple[ArchivedEntry, str]]:
     """Every archived instant once, with the path of the newest file that has it. Memory: all of them."""
     found: dict[tuple[str, str], tuple[ArchivedEntry, str]] = {}

@@ -18,6 +18,7 @@ from pyhudi.format.timeline.lsm import (
     HISTORY_SCHEMA,
     INSTANT_TIME,
     METADATA,
+    PLAN,
     VERSION_FILE,
     HistoryFile,
     decode_manifest,
@@ -104,7 +105,7 @@ class LsmHistory:
         self._rows: dict[_Group, tuple[Instant, ...]] = {}
         self._group_counts: dict[HistoryFile, int] = {}
         self._open_file: tuple[HistoryFile, bytes] | None = None
-        self._contents: tuple[_Group, pa.ChunkedArray] | None = None
+        self._contents: tuple[_Group, pa.Table] | None = None
 
     def instants(
         self,
@@ -135,7 +136,12 @@ class LsmHistory:
 
     def read_content(self, instant: Instant) -> tuple[bytes, str]:
         """The bytes of an archived instant's completed file, and the path of the file that holds them now."""
-        return self._consistent(lambda: self._content(instant))
+        return self._consistent(lambda: self._content(instant, METADATA))
+
+    def read_plan(self, instant: Instant) -> bytes | None:
+        """The bytes of an archived instant's plan; None if it had none."""
+        content, _ = self._consistent(lambda: self._content(instant, PLAN))
+        return content or None
 
     def _consistent(self, read: Callable[[], T]) -> T:
         """The result of `read`. If archiving deleted a file meanwhile, `read` runs again with the newest manifest."""
@@ -181,20 +187,23 @@ class LsmHistory:
                     self._rows[group] = tuple(_instants(parquet, group.number))
         return groups
 
-    def _content(self, instant: Instant) -> tuple[bytes, str]:
+    def _content(self, instant: Instant, column: str) -> tuple[bytes, str]:
         for file in self._files_within(instant.requested, instant.requested):
             for group, rows in self._groups(file):
                 for row, found in enumerate(rows):
                     if found.requested == instant.requested and found.comparable_action == instant.comparable_action:
-                        content = self._column(group)[row].as_py()
+                        stored = self._stored(group)
+                        content = stored.column(column)[row].as_py() if column in stored.column_names else None
                         return content or b"", f"{self._folder}/{file.name.format()}"
         raise not_archived(instant)
 
-    def _column(self, group: _Group) -> pa.ChunkedArray:
+    def _stored(self, group: _Group) -> pa.Table:
+        """The contents and plans of a row group. Files of other writers may lack the column of plans."""
         if self._contents is None or self._contents[0] != group:
             self._contents = None
             with self._opened(group.file) as parquet:
-                self._contents = group, parquet.read_row_group(group.number, columns=[METADATA]).column(0)
+                columns = [METADATA, *({PLAN} & set(parquet.schema_arrow.names))]
+                self._contents = group, parquet.read_row_group(group.number, columns=columns)
         return self._contents[1]
 
     @contextmanager

@@ -128,6 +128,14 @@ def clean_history(storage: Storage, folder: str, *, manifests_kept: int) -> None
     storage.delete_many(f"{folder}/{n}" for n in names if HistoryFileName.parse(n) is not None and n not in needed)
 
 
+def remove_sorted_files(storage: Storage, folder: str) -> None:
+    """Remove an archived timeline, `_version_` first. Other files in its folder stay. One list request."""
+    names = [file.path.rpartition("/")[2] for file in storage.list(folder)]
+    storage.delete(f"{folder}/{VERSION_FILE}")
+    ours = (name for name in names if manifest_number(name) is not None or HistoryFileName.parse(name) is not None)
+    storage.delete_many(f"{folder}/{name}" for name in ours)
+
+
 def _read_numbered(storage: Storage, folder: str, number: int) -> tuple[HistoryFile, ...]:
     path = f"{folder}/{manifest_name(number)}"
     return decode_manifest(storage.get(path), path=path)

@@ -427,6 +427,7 @@ def test_a_write_does_not_upgrade_the_table() -> None:
     "name,value,expected",
     [
         ("hoodie.write.table.version", "nine", "a whole number"),
+        ("hoodie.write.table.version", "²", "a whole number"),
         ("hoodie.populate.meta.fields", "yes", "true or false"),
     ],
 )

@@ -10,7 +10,7 @@ from pyhudi.api.service_calls.jobs import ServiceCalls
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.metrics.measuring import told
 from pyhudi.services.clean.settings import CleanSettings
-from pyhudi.services.upgrade.path import find_version, is_later, refuse_without_steps
+from pyhudi.services.upgrade.path import find_version, is_later
 from pyhudi.services.upgrade.run import (
     VersionChange,
     VersionResult,
@@ -38,7 +38,7 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
     def upgrade(
         self, to: int | None = None, *, options: Mapping[str, object] | None = None, dry_run: bool = False
     ) -> VersionResult:
-        """Make the table one of a later version: 6, 8 or 9; None: the newest. `dry_run`: only say each step.
+        """Make the table one of a later version: 6, 7, 8 or 9; None: the newest. `dry_run`: only say each step.
 
         Compactions, clusterings and index builds that are pending are finished first, and every log is compacted. No
         row changes. Readers and writers of other tools must be stopped. A call that died is brought to its end by the
@@ -51,7 +51,7 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
     def downgrade(
         self, to: int, *, options: Mapping[str, object] | None = None, dry_run: bool = False
     ) -> VersionResult:  # fmt: skip
-        """Make the table one of an earlier version: 8, 6 or 5. Otherwise as `upgrade`.
+        """Make the table one of an earlier version: 8, 7, 6 or 5. Otherwise as `upgrade`.
 
         Indexes that the version does not have go. At version 6 time travel to before the downgrade may miss rows of
         merge-on-read tables, whose logs it finds by other names. Raises: as `upgrade`; Invalid for a later version.
@@ -72,7 +72,6 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
             snapshot, _, _ = self._handle.prepare(options)
 
         before = snapshot.config.version
-        refuse_without_steps(before, what=f"{what} table '{self._handle.name}' from version {before}")
         if before != target and is_later(target, before) != is_upgrade:
             raise Invalid(
                 f"table '{self._handle.name}': has version {before}: {what} to {target} goes the other way; call "

@@ -30,13 +30,20 @@ _Step: TypeAlias = Callable[[Properties, _Table], dict[str, str]]
 
 _STEPS: Final[Mapping[tuple[int, int], _Step]] = {
     (5, 6): lambda properties, table: to_six_from_five(properties),
+    (6, 7): lambda properties, table: dict(properties),
+    (7, 8): lambda properties, table: to_eight(properties, table.config),
     (6, 8): lambda properties, table: to_eight(properties, table.config),
     (8, 9): lambda properties, table: to_nine(properties, table.first_payload),
     (9, 8): lambda properties, table: to_eight_from_nine(properties, table.config.name),
     (8, 6): lambda properties, table: to_six(properties, table.config),
+    (8, 7): lambda properties, table: to_six(properties, table.config),
+    (7, 6): lambda properties, table: dict(properties),
     (6, 5): lambda properties, table: to_five(properties),
 }
-"""What each step makes of the properties, by the version before and after it."""
+"""What each step makes of the properties, by the version before and after it.
+
+Versions 6 and 7 have the same properties. Spec: format/versions.md section 3, "6→7, 7→6".
+"""
 
 _NUMBERS: Final = tuple(sorted({number for step in _STEPS for number in step}))
 
@@ -45,20 +52,9 @@ def find_version(number: int | None, *, what: str) -> TableVersion:
     """The version of a number; None: the newest. Raises: Invalid."""
     wanted = _NUMBERS[-1] if number is None else number
     found = VERSIONS.get(wanted) if type(wanted) is int else None
-    if found is not None:
-        refuse_without_steps(found, what=f"{what} to version {found}")
-    if found is None:
+    if found is None or found.number not in _NUMBERS:
         raise Invalid(f"{what} to version {number!r}: expected one of the numbers {', '.join(map(str, _NUMBERS))}")
     return found
-
-
-def refuse_without_steps(version: TableVersion, *, what: str) -> None:
-    """Refuse a version that no step leads to or from. Raises: Unsupported."""
-    if version.is_experimental:
-        raise Unsupported(
-            f"{what}: no release of Apache Hudi has version {version}, and no text says what a change to it or from it "
-            f"does; expected one of {', '.join(map(str, _NUMBERS))}. Write the rows to a new table"
-        )
 
 
 def is_later(one: TableVersion, other: TableVersion) -> bool:
@@ -66,9 +62,14 @@ def is_later(one: TableVersion, other: TableVersion) -> bool:
 
 
 def versions_between(start: TableVersion, end: TableVersion) -> tuple[int, ...]:
-    """The versions from one to another, both included."""
-    first, last = _NUMBERS.index(start.number), _NUMBERS.index(end.number)
-    return _NUMBERS[first : last + 1] if first <= last else tuple(reversed(_NUMBERS[last : first + 1]))
+    """The versions from one to another, both included. An experimental one is gone through only if it is an end."""
+    low, high = sorted((start.number, end.number))
+    passed = [
+        number
+        for number in _NUMBERS
+        if low <= number <= high and (number in (low, high) or not VERSIONS[number].is_experimental)
+    ]
+    return tuple(passed if low == start.number else reversed(passed))
 
 
 def changed_properties(config: TableConfig, target: TableVersion) -> dict[str, str]:

@@ -9,7 +9,6 @@ Spec: format/versions.md section 3.
 
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
@@ -31,9 +30,9 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
 from pyhudi.table.facts.properties_file import replace_table_properties
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.timeline.layout import TimelineLayout, layout_of
 from pyhudi.txn.action.session import WriteSession, refuse_unwritable
-from pyhudi.versions import LAYOUTS, TableVersion
+from pyhudi.versions import TIMELINE_KINDS, TableVersion
 
 log = logging.getLogger("pyhudi")
 
@@ -90,8 +89,8 @@ def steps_in_words(snapshot: Snapshot, target: TableVersion) -> tuple[str, ...]:
     has_metadata = ["drop the metadata table, to be made anew at the end"] if config.has_metadata_table else []
     source, wanted = config.version.timeline, target.timeline
     moved = [
-        f"copy {sum(1 for _ in snapshot.timeline)} instants of the timeline, and the history, from layout "
-        f"{source.number} to layout {wanted.number}",
+        f"copy {sum(1 for _ in snapshot.timeline)} instants of the timeline, and the history, from the layout of "
+        f"version {config.version} to that of version {target}",
     ] if source != wanted else []  # fmt: skip
     names = sorted(config.properties.keys() | after.keys())
     changed = [name for name in names if config.properties.get(name) != after.get(name)]
@@ -165,10 +164,10 @@ def sweep(storage: Storage, config: TableConfig) -> None:
         remove_plan_copies(storage)
     if config.layout.has_completion_times:
         storage.delete(TIMES)
-    for kind in LAYOUTS.values():
+    for kind in TIMELINE_KINDS:
         if kind != config.layout.kind:
-            folder = ".hoodie/timeline" if kind.has_own_folder else HOODIE
-            remove_timeline(storage, TimelineLayout(kind, folder, ""))
+            other = layout_of(kind, dict(kind.new_folders))
+            remove_timeline(storage, other, counts=config.layout)
 
 
 def _refuse_busy(snapshot: Snapshot) -> None:
@@ -192,15 +191,15 @@ def _refuse_busy(snapshot: Snapshot) -> None:
 def _copy(session: WriteSession, source: TimelineLayout, target: TimelineLayout) -> None:
     """Copy timeline and history, unless another tool's writer completes something meanwhile."""
     storage, zone = session.access.storage, session.snapshot.zone
-    remove_timeline(storage, target)
+    remove_timeline(storage, target, counts=source)
     before = timeline_files(storage, source)
     copy_history(storage, source, target, confirm=session.hold.confirm)
-    copy_timeline(storage, source, target, zone)
+    replaced = copy_timeline(storage, source, target, zone)
     copy_schema_histories(storage, target)
     after = timeline_files(storage, source)
-    if before != after:
-        changed: Mapping[str, int] = dict(before.items() ^ after.items())
-        remove_timeline(storage, target)
+    changed = {path for path, _ in before.items() ^ after.items()} - replaced
+    if changed:
+        remove_timeline(storage, target, counts=source)
         raise Conflict(
             f"{session.access.location.uri}: '{min(changed)}' changed while the timeline was copied: another writer is "
             "at work, which does not heed pyhudi's lock; stop it, and run this again"

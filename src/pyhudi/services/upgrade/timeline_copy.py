@@ -1,9 +1,11 @@
 """Copies a timeline from the folder and form of one layout to those of another, beside the one that counts.
 
-The copy counts once the table's properties name its layout. Spec: format/versions.md section 3, "7→8" and "8→7".
+The copy counts once the table's properties name its layout. Versions 6 and 7 have their timelines in the same folder:
+the names of completed files differ, and the files of earlier states are shared.
+Spec: format/versions.md section 3, "7→8" and "8→7".
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -23,10 +25,10 @@ from pyhudi.services.upgrade.completion_times import CompletionTimes, keep_times
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.schema_on_read import SCHEMA_FOLDER, list_history
 from pyhudi.timeline.layout import TimelineLayout
-from pyhudi.timeline.log_history import append_states, read_entries
+from pyhudi.timeline.log_history import append_states, read_entries, remove_logs
 from pyhudi.timeline.lsm_history import LsmHistory
-from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions
-from pyhudi.versions import HistoryForm
+from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions, remove_sorted_files
+from pyhudi.versions import CommitForm, HistoryForm
 
 _BATCH_INSTANTS = 500
 _CLUSTERING, _REPLACE = "clustering", "replacecommit"
@@ -38,19 +40,28 @@ def timeline_files(storage: Storage, layout: TimelineLayout) -> dict[str, int]:
     return {file.path: file.modified_ms for file in files if layout.parse(file.path.rpartition("/")[2]) is not None}
 
 
-def remove_timeline(storage: Storage, layout: TimelineLayout) -> None:
+def remove_timeline(storage: Storage, layout: TimelineLayout, *, counts: TimelineLayout) -> None:
     """Remove a timeline that does not count: of a layout that the table does not have yet, or has no more.
 
-    The history of layout 1 stays, as Apache Hudi leaves it.
+    `counts`: the layout that the table has. Files that are part of its timeline, too, stay. So does the history in
+    logs, as Apache Hudi leaves it.
     """
     if layout.kind.has_own_folder:
         storage.delete_prefix(layout.folder)
-    else:
-        storage.delete_many(timeline_files(storage, layout))
+        return
+    files = timeline_files(storage, layout)
+    shared = timeline_files(storage, counts) if counts.folder == layout.folder else {}
+    storage.delete_many(path for path in files if path not in shared)
+    if counts.history_folder == layout.history_folder and layout.kind.history is HistoryForm.SORTED_FILES:
+        remove_sorted_files(storage, layout.history_folder)
 
 
-def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayout, zone: tzinfo) -> None:
-    """Copy the active timeline. Requests: a get and a put for each file.
+def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayout, zone: tzinfo) -> frozenset[str]:
+    """Copy the active timeline. Returns the paths of files that the layouts share and that have new contents.
+
+    Such a file is one of an earlier state of an instant that is completed. It is replaced where the target cannot read
+    it: layout 1 reads no Avro, and the others read JSON, too.
+    Requests: a get and a put for each file.
 
     From layout 1, when a file was modified is taken for when its instant completed, as Apache Hudi does; a copied file
     may be older than its own instant, and then completes right after it. An instant that came from layout 2 has its
@@ -67,15 +78,25 @@ def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayo
         if instant.action == _REPLACE and instant.is_completed
         and decode_commit(storage.get(path), path=path).operation_type in MOVES
     }  # fmt: skip
+    replaced: set[str] = set()
     for path, instant in found.items():
-        content = storage.get(path)
+        if not instant.is_completed and target.folder == source.folder and target.kind.commits is CommitForm.AVRO:
+            continue
+        content = stored = storage.get(path)
         if instant.action in WRITE_ACTIONS and content and not _is_plan(instant):
             content = target.encode_commit(decode_commit(content, path=path))
         completed = instant.completed
         if instant.is_completed and completed is None:
             completed = times.of(instant) or max(format_instant(files[path], zone), instant.requested)
         named = replace(instant, action=_action(instant, target, clusterings), completed=completed, is_legacy=False)
-        storage.put(target.path(named), content)
+        copy = target.path(named)
+        if copy in found:
+            assert not instant.is_completed, f"'{path}' is a completed instant of both layouts"
+            if content == stored:
+                continue
+            replaced.add(copy)
+        storage.put(copy, content)
+    return frozenset(replaced)
 
 
 def copy_schema_histories(storage: Storage, target: TimelineLayout) -> None:
@@ -110,17 +131,28 @@ def copy_history(
 
     Memory: the archived instants of layout 1; a batch of those of layout 2.
     """
-    storage.delete_prefix(target.history_folder)
-    match source.kind.history:
-        case HistoryForm.LOGS:
-            _to_sorted_files(storage, source, target, confirm)
-        case HistoryForm.SORTED_FILES:
+    _remove_history(storage, target)
+    match source.kind.history, target.kind.history:
+        case HistoryForm.LOGS, HistoryForm.SORTED_FILES:
+            _from_logs(storage, source, target, confirm)
+        case HistoryForm.SORTED_FILES, HistoryForm.LOGS:
             _to_logs(storage, source, target, confirm)
+        case HistoryForm.SORTED_FILES, HistoryForm.SORTED_FILES:
+            _between_sorted_files(storage, source, target, confirm)
+        case forms:
+            raise AssertionError(f"no two layouts have histories of the forms {forms}")
 
 
-def _to_sorted_files(
-    storage: Storage, source: TimelineLayout, target: TimelineLayout, confirm: Callable[[], None]
-) -> None:
+def _remove_history(storage: Storage, layout: TimelineLayout) -> None:
+    """Remove the history of one form. The one of another form may lie in the same folder, and count."""
+    match layout.kind.history:
+        case HistoryForm.LOGS:
+            remove_logs(storage, layout.history_folder)
+        case HistoryForm.SORTED_FILES:
+            remove_sorted_files(storage, layout.history_folder)
+
+
+def _from_logs(storage: Storage, source: TimelineLayout, target: TimelineLayout, confirm: Callable[[], None]) -> None:
     entries = sorted(
         read_entries(storage, source.history_folder),
         key=lambda one: (one[0].instant.requested, one[0].instant.action),
@@ -129,15 +161,37 @@ def _to_sorted_files(
     for start in range(0, len(entries), _BATCH_INSTANTS):
         batch = entries[start : start + _BATCH_INSTANTS]
         actions = [_archived_action(target, entry, path, times) for entry, path in batch]
-        name = HistoryFileName(actions[0].instant.requested, actions[-1].instant.requested, 0)
-        append_actions(storage, target.history_folder, actions, name, confirm=confirm)
+        append_actions(storage, target.history_folder, actions, _name_of(target, actions), confirm=confirm)
+
+
+def _name_of(target: TimelineLayout, actions: Sequence[ArchivedAction]) -> HistoryFileName:
+    completed = max(action.instant.completed or action.instant.requested for action in actions)
+    return target.history_name(actions[0].instant, actions[-1].instant, completed)
+
+
+def _between_sorted_files(
+    storage: Storage, source: TimelineLayout, target: TimelineLayout, confirm: Callable[[], None]
+) -> None:
+    """From one history in sorted files to another: the contents of commits have the form of the target, plans stay."""
+    history = LsmHistory(storage, source.history_folder, names_bound=source.has_sorted_history)
+    instants = history.instants()
+    for start in range(0, len(instants), _BATCH_INSTANTS):
+        actions = [_moved_action(history, one, target) for one in instants[start : start + _BATCH_INSTANTS]]
+        append_actions(storage, target.history_folder, actions, _name_of(target, actions), confirm=confirm)
+
+
+def _moved_action(history: LsmHistory, instant: Instant, target: TimelineLayout) -> ArchivedAction:
+    content, path = history.read_content(instant)
+    if instant.action in WRITE_ACTIONS and content:
+        content = target.archived_commit(target.encode_commit(decode_commit(content, path=path)), path=path)
+    return ArchivedAction(instant, content or None, history.read_plan(instant))
 
 
 def _archived_action(target: TimelineLayout, entry: ArchivedEntry, path: str, times: CompletionTimes) -> ArchivedAction:
     content: bytes | None = None
     match entry.instant.action:
         case "commit" | "deltacommit" | "replacecommit":
-            content = target.encode_commit(archived_commit(entry, path=path))
+            content = target.archived_commit(target.encode_commit(archived_commit(entry, path=path)), path=path)
         case "clean" if (clean := archived_clean(entry, path=path)) is not None:
             content = encode_clean_metadata(clean)
         case "rollback" if (rollback := archived_rollback(entry, path=path)) is not None:
