@@ -175,4 +175,10 @@ def _chunk(message: Message, end: int, path: str) -> Chunk:
     start, size = min(starts, default=-1), facts.number(7)
     if size is None or size < 0 or not len(MAGIC) <= start <= end - size:
         raise CorruptFile(path, end, expected=f"pages within {end:,} bytes", found=f"{size} bytes from {start} on")
-    return Chunk(message, start, size)
+    chunk = Chunk(message, start, size)
+    for at, length in filter(None, (chunk.column_index, chunk.offset_index)):
+        if not len(MAGIC) <= at <= end - length:
+            raise CorruptFile(
+                path, end, expected=f"page indexes within {end:,} bytes", found=f"{length} bytes from {at} on"
+            )
+    return chunk

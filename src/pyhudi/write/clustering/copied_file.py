@@ -1,6 +1,7 @@
 """Writing base files of copied row groups. Only the column with the file's name is encoded anew."""
 
 import io
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +11,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyhudi.errors import CorruptFile
 from pyhudi.format.names import file_group_id
 from pyhudi.format.parquet.footer import MAGIC, Chunk, RowGroup, encode_footer, key_values
 from pyhudi.format.parquet.moved import MovedChunk, group_message, moved_offsets, runs
@@ -22,6 +24,8 @@ from pyhudi.write.clustering.copied_keys import CopiedPart, key_entries
 from pyhudi.write.clustering.copies import Copies, CopySource, read_at, read_source
 from pyhudi.write.clustering.target import ClusteringTarget, GroupTask, NewGroup
 from pyhudi.write.handles.file_sinks import ParquetSink
+
+log = logging.getLogger("pyhudi")
 
 ORIGINAL_CREATED_BY: Final = "original.created.by"
 """The entry that names the writers of copied pages. Seen: 1.2.0 (`HoodieParquetBinaryCopyBase`)."""
@@ -171,13 +175,14 @@ class _PageIndexes:
         return cls(path, start, read_at(file, start, end - start, path=path))
 
     def moved(self, chunk: Chunk, shift: int) -> MovedChunk:
+        """The chunk at its new place. Readers do without an index of pages, so a broken one is left out."""
         columns, offsets = self._part(chunk.column_index), self._part(chunk.offset_index)
-        return MovedChunk(
-            chunk,
-            chunk.start + shift,
-            columns,
-            None if offsets is None else moved_offsets(offsets, shift, path=self.path),
-        )
+        try:
+            moved = None if offsets is None else moved_offsets(offsets, shift, path=self.path)
+        except CorruptFile as error:
+            log.warning("%s: the page index of column '%s' is left out: %s", self.path, chunk.name, error)
+            return MovedChunk(chunk, chunk.start + shift)
+        return MovedChunk(chunk, chunk.start + shift, columns, moved)
 
     def _part(self, place: tuple[int, int] | None) -> bytes | None:
         return None if place is None else self.content[place[0] - self.start :][: place[1]]

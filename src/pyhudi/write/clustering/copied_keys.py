@@ -44,18 +44,17 @@ def key_entries(store: Storage, parts: Sequence[CopiedPart], settings: FilterSet
 def _joined(parts: Sequence[CopiedPart], settings: FilterSettings) -> BloomFilter | None:
     """The filters of all parts as one, if it is as good as one that is made of the keys."""
     rows = sum(part.rows for part in parts)
-    if rows > ENTRIES_MAX or not all(part.is_whole for part in parts):
+    if rows > min(ENTRIES_MAX, settings.entries or ENTRIES_MAX) or not all(part.is_whole for part in parts):
         return None
     wanted = settings.empty(rows)
-    if wanted.kind == "DYNAMIC_V0" and rows > wanted.entries:
-        return None
-
     found: list[BloomFilter] = []
     for part in parts:
         bloom, _ = part.noted.usable_bloom(path=part.path)
         if bloom is None or not _is_alike(bloom, found[0] if found else bloom, wanted, settings):
             return None
         found.append(bloom)
+    if wanted.kind == "DYNAMIC_V0" and found[0].entries < rows:
+        return None
     bits = np.bitwise_or.reduce([bloom.rows for bloom in found])
     return replace(found[0], rows=bits, entries_max=settings.entries_max, last_row_key_count=rows)
 

@@ -96,9 +96,15 @@ def read_source(file: BinaryIO, path: str) -> tuple[CopySource, pa.Schema]:
     footer = decode_footer(ending[:length], start, path=path)
     try:
         stated = pq.read_metadata(io.BytesIO(MAGIC + ending))
-        return CopySource(path, footer, KeyFooter.parse(stated.metadata)), stated.schema.to_arrow_schema()
+        schema = stated.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CorruptFile(path, start, expected="the footer of a Parquet file", found=f"{error}") from error
+    counts = {len(group.chunks) for group in footer.groups}
+    if counts - {stated.num_columns}:
+        raise CorruptFile(
+            path, start, expected=f"row groups of {stated.num_columns} columns", found=f"some of {min(counts)}"
+        )
+    return CopySource(path, footer, KeyFooter.parse(stated.metadata)), schema
 
 
 def read_at(file: BinaryIO, start: int, size: int, *, path: str) -> bytes:

@@ -3,6 +3,7 @@ deletes. Its new file could tell wrong places, bounds or keys, which only some r
 
 What is copied is compared byte by byte with its source; what a reader makes of it, with what decoding makes of it."""
 
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -216,6 +217,25 @@ def test_a_damaged_source_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=damaged.name):
         table.cluster()
     assert len(list((tmp_path / "oslo").glob("*.parquet"))) == 2
+
+
+def test_a_broken_page_index_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = a_table(tmp_path)
+    for turn in range(2):
+        table.insert(rows(10 * turn, 10 * turn + 10))
+    before = stored(table)
+    for file in (tmp_path / "oslo").glob("*.parquet"):
+        (chunk, *_) = copies.read_source(io.BytesIO(file.read_bytes()), file.name)[0].footer.groups[0].chunks
+        assert chunk.offset_index is not None
+        at, size = chunk.offset_index
+        content = file.read_bytes()
+        file.write_bytes(content[:at] + b"\xff" * size + content[at + size :])
+    assert why_decoded(table, caplog) == ""
+    assert "the page index of column '_hoodie_commit_time' is left out" in caplog.text
+    (new,) = files(tmp_path, table.timeline()[-1].requested)
+    chunks = [pq.read_metadata(new).row_group(0).column(at) for at in range(2)]
+    assert [chunk.has_offset_index for chunk in chunks] == [False, True]
+    assert stored(table).equals(before)
 
 
 SINGLE = {
