@@ -19,6 +19,7 @@ from pyhudi.engine.spark.sql.hive_entries import (
     keeps_names_in_hive,
     logged_failure,
 )
+from pyhudi.errors import Unsupported
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.inspect.commits import get_commit
 from pyhudi.spark.session import SqlSession
@@ -57,6 +58,15 @@ def stands_beside(entry: CatalogEntry, table_name: str) -> bool:
     return entry.reads_optimized or entry.name == f"{table_name}_rt".lower()
 
 
+def refuse_base_files(entry: CatalogEntry, *, what: str) -> None:
+    """Raises: Unsupported for a change by a name that stands for the base files alone."""
+    if entry.reads_optimized:
+        raise Unsupported(
+            f"{what} of '{'.'.join(entry.full_name)}': this name stands for the base files of the table at "
+            f"{entry.path}, without newer rows in logs; change the table by its own name"
+        )
+
+
 def _keep(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool) -> None:
     table, hive = HudiTable.open(entry.path, options=session.read_options()), HiveEntries(session.spark)
     tell_columns(session, entry, comments={})
@@ -87,7 +97,7 @@ def _known_until(entry: CatalogEntry, completed: list[Instant]) -> tuple[str, st
 def _all(table: HudiTable, hive: HiveEntries, entry: CatalogEntry) -> tuple[dict[str, Values], list[Values]]:
     """The partitions of the table, and those that the metastore has beyond them."""
     living = _by_path(table, entry, living_partitions(table))
-    values = list(living.values())
+    values = set(living.values())
     return living, [one for one in hive.partition_values(entry.database, entry.name) if one not in values]
 
 

@@ -14,7 +14,7 @@ from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
 from pyhudi.spark.connect.shows import describe_table, show_create, show_properties
-from pyhudi.spark.kept_entries import keep_entry
+from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
@@ -129,20 +129,11 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
             _refuse_path(head)
         return None
     if head.statement in _CHANGES:
-        _refuse_change_by_other_name(head, entry)
+        refuse_base_files(entry, what=head.statement.name)
     answer = run(session, head, entry)
     if head.statement in (*_CHANGES, Statement.REPAIR):
         keep_entry(session, entry, looks_at_all=head.statement is Statement.REPAIR)
     return answer
-
-
-def _refuse_change_by_other_name(head: Head, entry: CatalogEntry) -> None:
-    """Raises: Unsupported for a change by a name that stands for the base files alone."""
-    if entry.reads_optimized:
-        raise Unsupported(
-            f"{head.statement.name} of '{'.'.join(entry.full_name)}': this name stands for the base files of the table "
-            f"at {entry.path}, without newer rows in logs; change the table by its own name"
-        )
 
 
 def _refuse_path(head: Head) -> None:

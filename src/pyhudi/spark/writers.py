@@ -13,7 +13,7 @@ from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
-from pyhudi.spark.kept_entries import keep_entry
+from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.sql.definitions import CreateTable
@@ -123,7 +123,10 @@ class TableCalls:
             name = Cursor(table.name).name()
         except Invalid:
             return session, (), None  # Spark says what is wrong with it
-        return session, name, session.catalog.find(name)
+        entry = session.catalog.find(name)
+        if entry is not None:
+            refuse_base_files(entry, what="a write")
+        return session, name, entry
 
     def _make(self, session: SqlSession, rows: DataFrame, table: StatedTable, name: Name) -> None:
         options = {key: str(value) for key, value in table.options.items()}

@@ -9,7 +9,7 @@ from pyhudi.engine.spark.stream.source import stream_dataframe
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
-from pyhudi.spark.kept_entries import is_kept, keep_entry
+from pyhudi.spark.kept_entries import is_kept, keep_entry, refuse_base_files
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches
@@ -59,6 +59,7 @@ class TableStreams:
                 raise Invalid(f"toTable('{name}'): a table or view of this name is there, of another format")
             _make(session, parts, rows, stream)
             entry = session.get_entry(parts)
+        refuse_base_files(entry, what="a stream")
         options = {**session.options_of_writes(entry), **_written(stream)}
         sink = self.sink(rows.sparkSession, entry.path, options, stream)
         if not is_kept(session):
