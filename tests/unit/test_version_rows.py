@@ -23,7 +23,7 @@ from pyhudi.versions import (
     table_version,
     timeline_kind,
 )
-from tests.support.golden_tables import FOLDER, golden_names
+from tests.support.golden_tables import FOLDER, golden_names, old_names
 
 
 def differences(one: object, other: object) -> set[str]:
@@ -143,11 +143,11 @@ def test_a_table_that_was_upgraded_was_not_born_with_its_layout(text: str) -> No
     assert not is_born_with({"hoodie.table.initial.version": text} if text else {}, LAYOUT_2)
 
 
-OWN_RELEASES = {5: "h0131", 6: "h0150", 8: "h102", 9: "h120"}
+OWN_RELEASES = {2: "h090", 5: "h0131", 6: "h0150", 8: "h102", 9: "h120"}
 """The release of Apache Hudi of which a version is the default; others store some facts in their own way."""
 
 
-@pytest.mark.parametrize("name", golden_names())
+@pytest.mark.parametrize("name", [*golden_names(), *old_names()])
 def test_rows_say_what_tables_of_apache_hudi_store(name: str) -> None:
     with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
         properties = parse_properties(archive.read(f"{name}/.hoodie/hoodie.properties"))

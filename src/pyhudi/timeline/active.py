@@ -166,9 +166,7 @@ def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Tim
     """List the timeline's folder once and keep the highest state of each instant. One list request."""
     start = len(layout.folder) + 1
     files = tuple([(file.path[start:], file.modified_ms) for file in storage.list(layout.folder)])
-    instants, log_compactions = _listed.get(
-        (layout.kind, zone, files), lambda: _instants(files, layout, zone)
-    )
+    instants, log_compactions = _listed.get((layout.kind, zone, files), lambda: _instants(files, layout, zone))
     return Timeline(layout, instants, log_compactions=log_compactions, history=open_history(storage, layout))
 
 
