@@ -105,7 +105,7 @@ class TimelineKind:
     has_own_folder: bool
     # Names of completed files carry the completion time. Else the file's date is taken for it. timeline.md section 3.
     has_completion_times: bool
-    # A completed file whose name has no completion time counts too: it is older than the upgrade. timeline.md section 3.
+    # Completed files count, too, whose names have no completion time: older than an upgrade. timeline.md section 3.
     has_names_of_before: bool
     # The action of a pending clustering; the second one is that of other replacements, too. timeline.md section 2.
     clustering: Literal["clustering", "replacecommit"]
@@ -278,7 +278,8 @@ _SIX: Final = TableVersion(
     names_only_key_field=False, has_stable_key_hash=False, copies_compaction_plans=False, has_low_change_modes=False,
     merging=Merging.PAYLOAD, strategy_property="hoodie.compaction.record.merger.strategy",
     ordering_property="hoodie.table.precombine.field", has_many_orderings=False, has_partial_update_modes=False,
-    shown_times=ShownTimes.PATH, paths_tell_values=True, has_known_metadata_table=True, metadata_schema=6, metadata_instants=MetadataInstants.SUFFIXED,
+    shown_times=ShownTimes.PATH, paths_tell_values=True,
+    has_known_metadata_table=True, metadata_schema=6, metadata_instants=MetadataInstants.SUFFIXED,
     has_group_suffix=True, has_metadata_log_compaction=True, compacts_empty_groups=False,
     indexes=frozenset({"bloom_filters", "column_stats", "record_index"}), has_index_definitions=False,
     has_partitioned_record_index=False, expression_prefix="expr_index_", index_version="V1",
@@ -317,7 +318,8 @@ _EIGHT: Final = TableVersion(
     has_stable_key_hash=True, copies_compaction_plans=False, has_low_change_modes=False,
     merging=Merging.MODE_AND_PAYLOAD, strategy_property="hoodie.record.merge.strategy.id",
     ordering_property="hoodie.table.precombine.field", has_many_orderings=False, has_partial_update_modes=False,
-    shown_times=ShownTimes.TEXT, paths_tell_values=True, has_known_metadata_table=True, metadata_schema=8, metadata_instants=MetadataInstants.ISSUED, has_group_suffix=True,
+    shown_times=ShownTimes.TEXT, paths_tell_values=True,
+    has_known_metadata_table=True, metadata_schema=8, metadata_instants=MetadataInstants.ISSUED, has_group_suffix=True,
     has_metadata_log_compaction=True, compacts_empty_groups=True, indexes=None, has_index_definitions=True,
     has_partitioned_record_index=True, expression_prefix="expr_index_", index_version="V1",
     index_removal=IndexRemoval.DELETE_BLOCKS, bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),

@@ -54,7 +54,7 @@ def test_writes_and_changes_of_version_are_refused_with_a_way_out(tmp_path: Path
         lambda: table.upsert(rows), table.clean, lambda: table.upgrade(), lambda: table.upgrade(5, dry_run=True),
         lambda: table.rollback("20261126123544"),
     ):  # fmt: skip
-        with pytest.raises(Unsupported, match="Write to it once with Apache Hudi 0.12 or 0.13"):
+        with pytest.raises(Unsupported, match=r"Write to it once with Apache Hudi 0\.12 or 0\.13"):
             call()
     assert sorted(path for path in tmp_path.rglob("*")) == before
 
