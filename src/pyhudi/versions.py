@@ -173,10 +173,9 @@ class TableVersion:
     has_partial_update_modes: bool
     # queries.md section 1.
     shown_times: ShownTimes
-    # The paths of partitions tell the values of partition columns. Up to version 4 the folder `default` has the rows
-    # without a value, beside those of that text; and version 2 does not say how its paths are spelled.
+    # Partition paths tell the values of partition columns. Up to version 4 `default` is a text, or no value.
     paths_tell_values: bool
-    # This release reads the metadata table, and knows how its records are to be taken. Else it lists the storage.
+    # This release knows how to read the metadata table. Else it lists the storage.
     has_known_metadata_table: bool
     # The table version that defines the metadata table's record schema. metadata-table.md section 6.
     metadata_schema: Literal[5, 6, 8, 9]
@@ -260,9 +259,8 @@ LAYOUT_OF_7: Final = replace(
     history_end="completed",
     new_folders=LAYOUT_1.new_folders,
 )
-"""Of the text for version 7: times in names and a sorted history, in the folders of layout 1. Only its table version
-tells it from layout 1. A completed file has both times in its name, says the text. So the timelines of versions 6 and 7
-can lie side by side in one folder, and no file of one is a completed instant of the other.
+"""Of the text for version 7: times in names and a sorted history, in the folders of layout 1, from which only the table
+version tells it. No completed file of one layout is one of the other, so both timelines can lie in one folder.
 """
 
 LAYOUTS: Final[Mapping[str, TimelineKind]] = {str(kind.number): kind for kind in (LAYOUT_1, LAYOUT_2)}
@@ -302,13 +300,8 @@ _FIVE: Final = replace(
     indexes=frozenset({"bloom_filters", "column_stats"}),
 )
 _FOUR: Final = replace(
-    _FIVE,
-    number=4,
-    is_writable=False,
-    timeline=LAYOUT_TO_4,
-    paths_tell_values=False,
-    has_known_metadata_table=False,
-)
+    _FIVE, number=4, is_writable=False, timeline=LAYOUT_TO_4, paths_tell_values=False, has_known_metadata_table=False,
+)  # fmt: skip
 _THREE: Final = replace(_FOUR, number=3)
 _TWO: Final = replace(_FOUR, number=2)
 _EIGHT: Final = TableVersion(
