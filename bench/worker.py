@@ -37,6 +37,12 @@ def bench_commands(spark: SparkSession) -> dict[str, Handler]:
         _COMPACTIONS[format](spark, path)
         return time.perf_counter() - started
 
+    def cluster(path: str, format: str, columns: list[str], layout: str) -> float:
+        """All file groups of a table into such that are sorted by the columns."""
+        started = time.perf_counter()
+        _CLUSTERINGS[format](spark, path, columns, layout)
+        return time.perf_counter() - started
+
     def full_scan(path: str, format: str) -> float:
         """Every row and column into a sink that drops them."""
         started = time.perf_counter()
@@ -60,6 +66,7 @@ def bench_commands(spark: SparkSession) -> dict[str, Handler]:
         **hudi_commands(spark),
         "bench_write": write,
         "compact": compact,
+        "cluster": cluster,
         "full_scan": full_scan,
         "aggregate": aggregate,
         "summary": summary,
@@ -180,6 +187,29 @@ _COMPACTIONS: dict[str, Callable[[SparkSession, str], None]] = {
     "hudi": _compact_hudi,
     "pyhudi": _compact_pyhudi,
     "iceberg": _compact_iceberg,
+}
+
+
+def _cluster_hudi(spark: SparkSession, path: str, columns: list[str], layout: str) -> None:
+    spark.sql(
+        f"CALL run_clustering(path => '{path}', op => 'scheduleAndExecute', order => '{','.join(columns)}', "
+        f"options => 'hoodie.layout.optimize.strategy={layout}')"
+    ).collect()
+
+
+def _cluster_pyhudi(spark: SparkSession, path: str, columns: list[str], layout: str) -> None:
+    from pyhudi import HudiTable
+
+    options = {
+        "hoodie.clustering.plan.strategy.sort.columns": ",".join(columns),
+        "hoodie.layout.optimize.strategy": layout,
+    }
+    assert HudiTable.open(path).cluster(options=options, spark=spark).files
+
+
+_CLUSTERINGS: dict[str, Callable[[SparkSession, str, list[str], str], None]] = {
+    "hudi": _cluster_hudi,
+    "pyhudi": _cluster_pyhudi,
 }
 
 _WRITES: dict[str, Callable[[SparkSession, DataFrame, Target, str], None]] = {

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         register_key_generator,
         register_merger,
         register_payload_class,
+        scan_dataset,
+        scan_polars,
     )
 
 __all__ = [
@@ -94,6 +96,8 @@ __all__ = [
     "register_key_generator",
     "register_merger",
     "register_payload_class",
+    "scan_dataset",
+    "scan_polars",
 ]
 
 

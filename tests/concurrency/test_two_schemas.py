@@ -2,6 +2,8 @@
 under a schema that they do not fit.
 """
 
+from collections.abc import Callable, Mapping
+
 import pyarrow as pa
 import pytest
 
@@ -27,14 +29,20 @@ class Race:
             clock=self.clock, random=UUIDS,
         ).upsert(pa.table({"id": ["a"], "v": pa.array([1], pa.int32())}))  # fmt: skip
 
-    def run(self, mine: pa.Table, yours: pa.Table, options: dict[str, object], write: str = "upsert") -> None:
+    def run(
+        self,
+        mine: pa.Table,
+        yours: pa.Table | Callable[[], object],
+        options: Mapping[str, object],
+        write: str = "upsert",
+    ) -> None:
         """Write `mine`; `yours` begins and completes meanwhile. `write`: the name of the method for both."""
         overtaken: list[str] = []
 
         def overtake(what: str) -> None:
             if not overtaken and ".parquet" in what and "metadata" not in what:
                 overtaken.append(what)
-                getattr(self.open(FILLS), write)(yours)
+                yours() if callable(yours) else getattr(self.open(FILLS), write)(yours)
 
         table = HudiTable.open(
             "", storage=watched(self.storage, overtake), clock=self.clock, random=UUIDS, options=options,
@@ -109,3 +117,14 @@ def test_without_retries_the_conflict_names_what_both_change() -> None:
     both = r"changed the table's schema \(new column 'yours' \(double\); this write: new column 'mine' \(string\)\)"
     with pytest.raises(Conflict, match=both):
         race.run(rows("m", v=small(2), mine="m"), rows("y", v=small(3), yours=1.5), {**FILLS, **ONCE})
+
+
+def test_a_write_does_not_bring_back_a_column_that_another_dropped_nor_drop_what_it_added() -> None:
+    race = Race()
+    drops = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+    with pytest.raises(Conflict, match=r"\(no column 'v'\), which this write .* would undo by column 'v'"):
+        race.run(rows("m", v=small(2)), lambda: race.open().alter().drop("v").commit(), {})
+    with pytest.raises(Conflict, match=r"\(new column 'w' \(int32\)\), which this write .* would undo by column 'w'"):
+        race.run(rows("m"), lambda: race.open().alter().add("w", "int32").commit(), drops)
+    assert race.open().schema().names == ["id", "w"]
+    assert race.rows() == [{"id": "a", "w": None}]

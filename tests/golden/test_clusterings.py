@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import Conflict, HudiTable
@@ -44,6 +45,11 @@ QUICK = (
 """One table of each kind; the others in long runs."""
 SCHEDULED = ("cow_cluster_scheduled_v6_h0150", "cow_cluster_scheduled_v9_h120")
 CLUSTERED = ("cow_cluster_v6_h0150", "cow_cluster_v9_h120", "mor_cluster_v9_h120")
+COPIED = (
+    *("cow_bulk_insert_v9_h120", "cow_evo_columns_v8_h102", "cow_small_files_v9_h120"),
+    *("cow_cdc_ops_simple_data_before_v9_h120", "cow_bootstrap_full_v6_h0150"),
+)
+"""Tables of which a clustering without a sort copies all row groups."""
 SYNC_MARKER_BYTES = 16
 
 
@@ -75,6 +81,22 @@ def test_a_clustering_changes_no_answer(unpacked: Callable[[str], Path], name: s
     if name == "cow_cdc_v5_h0131":  # 0.13.1 lists change logs by paths with the partition, where no file is
         differences = tuple(of for of in differences if not of.name.endswith(".cdc"))
     assert differences == ()
+
+
+@pytest.mark.parametrize("name", with_long(COPIED, ("cow_bulk_insert_v9_h120", "cow_evo_columns_v8_h102")))
+def test_row_groups_that_hudi_wrote_are_copied(unpacked: Callable[[str], Path], name: str) -> None:
+    path = unpacked(name)
+    table = HudiTable.open(path)
+    before = rows(table)
+
+    result = table.cluster()
+
+    new = [file for file in path.rglob("*.parquet") if str(result.requested) in file.name]
+    written = [pq.read_metadata(file) for file in new if ".hoodie" not in file.parts]
+    assert all(footer.metadata[b"original.created.by"].startswith(b"parquet-mr") for footer in written)
+    assert written
+    assert_same_rows(rows(table), before)
+    assert table.metadata.validate().differences == ()
 
 
 @pytest.mark.parametrize("name", SCHEDULED)

@@ -178,7 +178,7 @@ def test_indexes_stay_true(placement: str, table_type: str, version: int) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, 104))
 @pytest.mark.parametrize(
     "placement,table_type,version",
     [

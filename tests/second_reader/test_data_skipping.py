@@ -35,3 +35,19 @@ def test_hudi_rs_reads_a_table_with_every_index_and_skips_by_footers_alone(tmp_p
         file.rename(file.with_suffix(".away"))
     with pytest.raises(Exception, match="Failed to read base file footer"):
         HudiRsTable(str(path)).read(wanted)
+
+
+def test_hudi_rs_reads_row_groups_that_a_clustering_copied_and_skips_by_their_bounds(tmp_path: Path) -> None:
+    path = tmp_path / "rides"
+    ours = HudiTable.create(
+        path, name="rides", record_key="id", partition_by="city", properties={"hoodie.parquet.small.file.limit": "0"}
+    )
+    for start in (0, 300):
+        new = [{"id": f"k{n:03}", "city": "oslo", "v": n} for n in range(start, start + 300)]
+        ours.insert(pa.Table.from_pylist(new, SCHEMA))
+    assert ours.cluster().files == 1
+
+    theirs = HudiRsTable(str(path))
+    assert_same_rows(pa.Table.from_batches(theirs.read()), ours.scan().to_arrow())
+    found = pa.Table.from_batches(theirs.read(HudiReadOptions().with_filters([("v", ">", "590")])))
+    assert sorted(v for v in found.column("v").to_pylist() if v > 590) == list(range(591, 600))

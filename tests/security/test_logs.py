@@ -4,6 +4,7 @@ Thousands of changed logs, the same ones in each run: each ends in rows, or in a
 """
 
 import random
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,23 @@ def test_a_changed_log_ends_in_rows_or_an_error(logged: tuple[Path, dict[Path, b
 def test_thousands_of_changed_logs_end_so(logged: tuple[Path, dict[Path, bytes]]) -> None:
     path, logs = logged
     assert len(list(outcomes(path, logs, ROUNDS_LONG))) == ROUNDS_LONG
+
+
+def test_a_text_of_a_parquet_log_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
+    """Such a text cannot be shown, and Arrow's own check of rows refuses it."""
+    options = {"hoodie.logfile.data.block.format": "parquet", "hoodie.parquet.compression.codec": "uncompressed"}
+    table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+    told = rows("a").append_column("note", pa.array(["seldom"]))
+    table.bulk_insert(told, options=options)
+    table.upsert(told, options=options)
+    (log,) = (file for file in tmp_path.rglob(".*.log.*") if ".hoodie" not in file.parts)
+    content = log.read_bytes()
+    assert b"seldom" in content
+
+    log.write_bytes(content.replace(b"seldom", b"se\xffdom"))
+
+    with pytest.raises(HudiError, match=re.escape(log.name)):
+        HudiTable.open(tmp_path).scan().to_arrow()
 
 
 def test_a_file_larger_than_any_memory_is_told_before_it_is_read(logged: tuple[Path, dict[Path, bytes]]) -> None:

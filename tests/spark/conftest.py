@@ -21,10 +21,20 @@ SETTINGS = {
 }
 
 
+REMOTE = "PYHUDI_TEST_REMOTE"
+"""Names a Spark Connect server that the tests here are to run on (`test_connect_sql.py`)."""
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local session. Workers' interpreter is left unset on purpose: pyhudi sees to it itself."""
     sql = pytest.importorskip("pyspark.sql")
+    if REMOTE in os.environ:
+        session = sql.SparkSession.builder.remote(os.environ[REMOTE]).getOrCreate()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        yield session
+        session.stop()
+        return
     before = os.environ.pop("PYSPARK_PYTHON", None)
     builder = sql.SparkSession.builder.master("local[2]").appName("pyhudi tests")
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

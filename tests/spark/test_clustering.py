@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable, Invalid
@@ -45,6 +47,27 @@ def test_a_clustering_on_a_cluster_leaves_the_rows_of_one_in_this_process(
     assert keys_by_file(there) == keys_by_file(here)
     assert there.incremental(start=on_spark.completed).to_arrow().num_rows == 0
     assert problems_on(LocalStorage(str(tmp_path / "b"))) == []
+
+
+def test_row_groups_that_tasks_copied_are_read_by_spark_page_by_page(
+    spark: Any, tmp_path: Path, on_cluster: None
+) -> None:
+    table = HudiTable.create(
+        tmp_path, name="t", record_key="id", properties={"hoodie.parquet.small.file.limit": "0"}
+    )  # fmt: skip
+    for start in (0, 50_000):  # several pages of each column
+        numbers = range(start, start + 50_000)
+        table.insert(pa.table({"id": [f"{n:06}" for n in numbers], "v": numbers, "tags": [[n % 3] for n in numbers]}))
+    before = without_file_names(table.scan().to_arrow())
+
+    result = table.cluster(spark=spark)
+
+    (new,) = (file for file in tmp_path.glob("*.parquet") if str(result.requested) in file.name)
+    assert pq.read_metadata(new).num_row_groups == 2
+    assert_same_rows(without_file_names(collected(table.scan().to_spark(spark))), before)
+    rows = spark.read.parquet(str(new))
+    assert [row["id"] for row in rows.where("v = 77777").collect()] == ["077777"]
+    assert rows.where("v >= 49990 AND v < 50010 AND _hoodie_file_name IS NOT NULL").count() == 20
 
 
 def keys_by_file(table: HudiTable) -> list[list[str]]:

@@ -84,6 +84,23 @@ def test_a_table_with_other_facts_is_made_of_a_query_of_the_old_one(
     assert set(fares(path)) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
+def test_an_overwrite_that_says_no_version_keeps_that_of_the_table(
+    registered: Any, tmp_path: Path, version: str
+) -> None:
+    """Options say a version once, if at all. By that of new tables the history would end, and time travel with it."""
+    path = made(registered, str(tmp_path / "t"), {**OPTIONS, "hoodie.write.table.version": version})
+
+    save(rows(registered, (3, "c", 3.0, "oslo")), path, OPTIONS)
+    table = HudiTable.open(path)
+    assert (table.table_version, len(table.timeline())) == (int(version), 3)
+    assert fares(path, as_of=table.timeline()[1].requested) == {"a": 10.0, "b": 2.0}
+
+    save(rows(registered, (4, "d", 4.0, "oslo")), path, OTHER_FACTS)
+    assert HudiTable.open(path).table_version == int(version)
+    assert fares(path) == {"d": 4.0}
+
+
 def test_other_columns_make_another_table(registered: Any, tmp_path: Path) -> None:
     path = made(registered, str(tmp_path / "t"), OPTIONS)
 

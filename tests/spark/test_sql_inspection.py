@@ -116,6 +116,9 @@ def test_commits_are_compared_and_exported(shown: Sql, tmp_path: Path) -> None:
     assert list(json.loads(file.read_text())["partitionToWriteStats"]) == ["dt=x"]
     with pytest.raises(Invalid, match="folder of this machine"):
         shown(f"CALL export_instants(table => 't', local_folder => '{tmp_path}/nothing')")
+    for inside in (f"{path}/.hoodie/timeline", f"{path}/dt=x", path):
+        with pytest.raises(Invalid, match="expected a folder outside of tables, found one in table"):
+            shown(f"CALL export_instants(table => 't', local_folder => '{inside}')")
 
 
 def test_markers_and_marks_of_partitions(shown: Sql) -> None:

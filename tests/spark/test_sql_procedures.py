@@ -120,6 +120,9 @@ def test_files_and_the_table_are_shown_and_copied(filled: Sql) -> None:
     assert filled.rows("copied", "id") == [(1,), (2,), (3,)]
     filled("CALL copy_to_table(table => 't', new_table => 'other', columns => 'id,name')")
     assert filled("SELECT count(*) FROM other") == [(3,)]
+    for call in ("drop_partition('t', '')", "truncate_table('t', 'dt=x, ')", "truncate_table('t', '')"):
+        with pytest.raises(Invalid, match="expected names of partitions, found an empty one"):
+            filled(f"CALL {call}")
     filled("CALL drop_partition(table => 't', partition => 'dt=x')")
     assert filled.rows("t") == [C]
     filled("CALL truncate_table(table => 't')")

@@ -181,7 +181,7 @@ def test_a_scan_by_name_is_native(sql: Sql) -> None:
     sql(f"{CREATE} (primaryKey = 'id')")
     sql(FIRST)
 
-    plan = sql.spark.sql("SELECT name FROM t WHERE ts > 5")._jdf.queryExecution().executedPlan().toString()
+    ((plan,),) = sql("EXPLAIN SELECT name FROM t WHERE ts > 5")
 
     assert "FileScan parquet" in plan
     assert "PushedFilters: [IsNotNull(ts), GreaterThan(ts,5)]" in plan
@@ -222,7 +222,7 @@ def test_inserts_find_their_columns(sql: Sql) -> None:
     [
         ("INSERT INTO t VALUES (1, 'a', 10)", "NOT_ENOUGH_DATA_COLUMNS|enough data columns"),
         ("INSERT INTO t VALUES (1, 'a', 10, 'x', 5)", "TOO_MANY_DATA_COLUMNS|too many data columns"),
-        ("INSERT INTO t VALUES ('one', 'a', 10, 'x')", "CANNOT_SAFELY_CAST"),
+        ("INSERT INTO t VALUES ('one', 'a', 10, 'x')", "CANNOT_SAFELY_CAST|cannot safely cast"),
         ("INSERT INTO t VALUES (3000000000, 'a', 10, 'x')", "(?i)overflow"),
         ("INSERT INTO t (id, nonsense) VALUES (1, 2)", "no column 'nonsense'"),
         ("INSERT INTO t (id, id) VALUES (1, 2)", "each column once"),
@@ -330,7 +330,7 @@ def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:
         ("UPDATE t SET ts = 1 WHERE id = 1", "event-time ordering"),
         ("UPDATE t SET ts = 'many' WHERE id = 1", "expected bigint, found 'many'"),
         ("UPDATE t SET name = nonsense", "UNRESOLVED_COLUMN|nonsense"),
-        ("UPDATE t SET ts = array(1)", "CANNOT_SAFELY_CAST"),
+        ("UPDATE t SET ts = array(1)", "CANNOT_SAFELY_CAST|cannot safely cast"),
         ("DELETE FROM t WHERE nonsense = 1", "UNRESOLVED_COLUMN|nonsense"),
     ],
 )
@@ -443,7 +443,7 @@ def test_nothing_writes_plain_files_into_a_table(filled: Sql) -> None:
 
     for text in ("INSERT INTO t VALUES (9, 'z', 1, 'x')", "INSERT OVERWRITE t VALUES (9, 'z', 1, 'x')",
                  "DELETE FROM t", "UPDATE t SET name = 'z'"):  # fmt: skip
-        with pytest.raises(Exception, match=r"(?i)unsupported|not supported|cannot|unexpected table relation|None.get"):
+        with pytest.raises(Exception, match=r"(?i)unsupported|not support|cannot|unexpected table relation|None.get"):
             own(sql.spark, text).collect()
 
     assert {path for path in Path(sql.table("t").path).rglob("*") if ".hoodie" not in path.parts} == stored

@@ -2,7 +2,8 @@
 
 from pyhudi.api.changes import Changes
 from pyhudi.api.metadata import TableMetadata
-from pyhudi.api.rescaling import RescaleResult
+from pyhudi.api.neighbours.by_path import scan_dataset, scan_polars
+from pyhudi.api.rows.rescaling import RescaleResult
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.format.keys.own_generators import KeyGenerator, register_key_generator
@@ -53,4 +54,6 @@ __all__ = [
     "register_key_generator",
     "register_merger",
     "register_payload_class",
+    "scan_dataset",
+    "scan_polars",
 ]

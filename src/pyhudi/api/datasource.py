@@ -157,7 +157,7 @@ def save_dataframe(
     if exists:
         _write(HudiTable.open(path), dataframe, operation, merged, call)
         return
-    table = _create(path, merged)
+    table = _create(path, _new_table(merged))
     with taken_back_on_failure(path):
         _write(table, dataframe, operation, merged, call)
 
@@ -214,17 +214,20 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
     """Replace a table by what the options and the rows say, all or nothing.
 
     A table with the facts and columns of the old one is a commit that replaces every file group: history, time travel
-    and readers under way stay. Any other is written beside the old one first, and then replaces it.
+    and readers under way stay. Any other is written beside the old one first, and then replaces it. The version of the
+    old table stays, unless the options say one: scripts name it once, if at all, and another one would end the history.
     """
-    new = _new_table(options)
+    old = _open_readable(path)
+    version = NEW_TABLE_VERSION if old is None else old.table_version
+    new = _new_table(options, version=version)
     refuse_unwritable_keys(new_table_properties(new), None)
     settings = WriteSettings.from_options(options)
     for name in (*new.record_key, *map(bare_name, new.partition_by), *new.ordering):
         if name not in dataframe.columns:
             raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
 
-    table = _find_same_table(dataframe, path, new)
-    if table is not None:
+    table = old
+    if table is not None and _can_become(table, new, dataframe):
         operation = _operation_without_keys(table, dataframe, operation, options)
         config = table_config(table.properties, path=path)
         refuse_without_keys(config, Operation(operation.upper()), settings, dataframe.columns)
@@ -238,24 +241,29 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
     lock = LockSettings.from_options(options, {})
     with replacing_table(path, wait_ms=settings.lock_wait_ms, lock=lock) as staged:
         others = {name: text for name, text in options.items() if name not in told}
-        _write(_create(staged, others), dataframe, operation, others, replace(call, may_begin=None))
+        made = _create(staged, _new_table(others, version=version))
+        _write(made, dataframe, operation, others, replace(call, may_begin=None))
     callback = CommitCallback.from_options(told)
     if callback is not None:
         read = table_access(path).snapshot
         tell_of_commit(callback, read, read().timeline.completed_writes[-1].requested)
 
 
-def _find_same_table(dataframe: "DataFrame", path: str, new: NewTable) -> HudiTable | None:
-    """The table that is there, if a commit can make the new one of it."""
+def _open_readable(path: str) -> HudiTable | None:
+    """The table that is there, if this release reads it."""
     try:
-        table = HudiTable.open(path)
+        return HudiTable.open(path)
     except (Unsupported, CorruptFile):
         return None
-    location = parse_location(path, None)
+
+
+def _can_become(table: HudiTable, new: NewTable, dataframe: "DataFrame") -> bool:
+    """Whether a commit can make a new table, with the rows of a DataFrame, of one that is there."""
+    location = parse_location(table.path, None)
     columns = frames.spark_engine().source_of(dataframe, location).schema
     is_ring = table.properties.get(ENGINE, "").upper() == "CONSISTENT_HASHING"  # whose file groups are not replaced
-    is_same = has_facts_of(table_config(table.properties, path=path), new) and has_columns_of(table.schema(), columns)
-    return table if is_same and not is_ring else None
+    is_same = has_facts_of(table_config(table.properties, path=table.path), new)
+    return is_same and has_columns_of(table.schema(), columns) and not is_ring
 
 
 def _as_first_write(operation: str, settings: WriteSettings, *, makes_keys: bool) -> dict[str, str]:
@@ -295,8 +303,11 @@ def _operation(options: Mapping[str, str]) -> str:
     return operation
 
 
-def _new_table(options: Mapping[str, str]) -> NewTable:
-    """The table that a first write asks for. Raises: Invalid when it does not say the table's name."""
+def _new_table(options: Mapping[str, str], *, version: int = NEW_TABLE_VERSION) -> NewTable:
+    """The table that a first write asks for. `version`: the table's, where the options say none.
+
+    Raises: Invalid when they do not say the table's name.
+    """
     name = find_fact(options, Fact.NAME)
     if not isinstance(name, str):
         raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
@@ -307,7 +318,7 @@ def _new_table(options: Mapping[str, str]) -> NewTable:
         partition_by=_columns(find_fact(options, Fact.PARTITION_BY)),
         ordering=_columns(find_fact(options, Fact.ORDERING)),
         table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
-        table_version=int(str(find_fact(options, Fact.VERSION) or NEW_TABLE_VERSION)),
+        table_version=int(str(find_fact(options, Fact.VERSION) or version)),
         create_schema=None,
         properties={**_bucket_options(options), **stored},
     )
@@ -320,8 +331,7 @@ def _bucket_options(options: Mapping[str, str]) -> dict[str, str]:
     return {name: options[name] for name in BUCKET_OPTIONS if name in options}
 
 
-def _create(path: str, options: Mapping[str, str]) -> HudiTable:
-    new = _new_table(options)
+def _create(path: str, new: NewTable) -> HudiTable:
     return HudiTable.create(
         path,
         name=new.name,

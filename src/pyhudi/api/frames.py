@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.api.neighbours.polars_input import is_lazy_frame, lazy_batches
 from pyhudi.engine.local.input_stream import input_batches
 from pyhudi.errors import Invalid, Unsupported
 
@@ -42,8 +43,8 @@ def as_cluster(spark: Any | None) -> Any | None:
 
 
 def is_arrow(data: Any) -> bool:
-    """Whether the data speaks the Arrow PyCapsule interface as rows with columns."""
-    return hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch)
+    """Whether the data speaks the Arrow PyCapsule interface as rows with columns, or can be made to."""
+    return hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch) or is_lazy_frame(data)
 
 
 def arrow_table(data: Any) -> pa.Table:
@@ -64,11 +65,13 @@ def arrow_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
+    if is_lazy_frame(data):
+        return lazy_batches(data)
     if hasattr(data, "__arrow_c_stream__"):
         return _stream(data)
     raise Invalid(
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame or anything with "
-        "__arrow_c_stream__ (pyarrow, pandas 2.2 and later, Polars, DuckDB, ...)"
+        "__arrow_c_stream__ (pyarrow, pandas 2.2 and later, Polars, DuckDB, ...), or a Polars LazyFrame"
     )
 
 

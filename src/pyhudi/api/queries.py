@@ -12,21 +12,20 @@ from pyhudi.api.access import data_skipping
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.lookup import look_up, sought_keys
 from pyhudi.api.scan import Scan
-from pyhudi.errors import Invalid
+from pyhudi.errors import CorruptFile, Invalid, NotFound
 from pyhudi.format.timeline.instant_text import instant_from_user
 from pyhudi.options.resolve import merge_options
-from pyhudi.predicate import parse_predicate
+from pyhudi.predicate import Predicate, parse_predicate
 from pyhudi.services.compaction.many_logs import tell_of_logs
 from pyhudi.table.changes.incremental import OnCleaned, commit_range, plan_incremental
+from pyhudi.table.prune.data_skipping import DataSkipping
 from pyhudi.table.read.narrowing import Narrowing
-from pyhudi.table.read.plan import plan_snapshot, select_columns
+from pyhudi.table.read.plan import ReadPlan, plan_snapshot, select_columns
 from pyhudi.table.view.cleaned import refuse_cleaned
 from pyhudi.txn.action.session import TableAccess
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from pyhudi.table.read.plan import ReadPlan
 
 TimeLike: TypeAlias = str | date | datetime
 Where: TypeAlias = Any
@@ -56,29 +55,38 @@ def scan(
     shown = snapshot.shown_columns(query)
     schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
     predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
-    skipping = None
     # Indexes speak of the latest files, and of columns by the names that they had when their files were written.
-    if predicate is not None and as_of is None and snapshot.as_written.is_today:
-        skipping = data_skipping(handle.access, snapshot, handle.options, handle.executor)
+    asks_indexes = as_of is None and snapshot.as_written.is_today
+    opened = partial(data_skipping, handle.access, snapshot, handle.options, handle.executor)
 
-    plan = plan_snapshot(
-        snapshot,
-        schema=schema,
-        predicate=predicate,
-        where=None if where is None else str(where),
-        query=label,
-        shown=shown,
-        with_logs=query == "snapshot",
-        skipping=skipping,
-    )
+    def plan_for(predicate: Predicate | None, skipping: DataSkipping | None) -> ReadPlan:
+        return plan_snapshot(
+            snapshot,
+            schema=schema,
+            predicate=predicate,
+            where=None if predicate is None else str(predicate),
+            query=label,
+            shown=shown,
+            with_logs=query == "snapshot",
+            skipping=skipping,
+        )
 
+    def replan(predicate: Predicate) -> ReadPlan:
+        skipping = opened() if asks_indexes else None
+        try:
+            return plan_for(predicate, skipping)
+        except (CorruptFile, NotFound):
+            if skipping is None or skipping.is_current():
+                raise
+            return plan_for(predicate, None)  # files of the index were cleaned away since the scan was made
+
+    plan = plan_for(predicate, opened() if asks_indexes and predicate is not None else None)
     narrowing = None
-    if as_of is None and snapshot.as_written.is_today and snapshot.config.has_ready_indexes:
-        opened = partial(data_skipping, handle.access, snapshot, handle.options, handle.executor)
+    if asks_indexes and snapshot.config.has_ready_indexes:
         narrowing = Narrowing(snapshot, shown, query == "snapshot", opened)
 
     tell_of_logs(handle.access.location.uri, plan.files)
-    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access, narrowing))
+    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access, narrowing), replan)
 
 
 def incremental(
@@ -99,16 +107,20 @@ def incremental(
     schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
     predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
     span = commit_range(snapshot, start, end)
-    plan = plan_incremental(
-        snapshot,
-        span,
-        schema=schema,
-        predicate=predicate,
-        where=None if where is None else str(where),
-        shown=shown,
-        on_cleaned=on_cleaned,
-    )
-    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access, None))
+
+    def plan_for(predicate: Predicate | None) -> ReadPlan:
+        return plan_incremental(
+            snapshot,
+            span,
+            schema=schema,
+            predicate=predicate,
+            where=None if predicate is None else str(predicate),
+            shown=shown,
+            on_cleaned=on_cleaned,
+        )
+
+    plan = plan_for(predicate)
+    return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access, None), plan_for)
 
 
 def lookup(handle: TableHandle, keys: Any) -> pa.Table:
@@ -118,5 +130,5 @@ def lookup(handle: TableHandle, keys: Any) -> pa.Table:
     return look_up(snapshot, sought_keys(snapshot, keys), given, handle.executor)
 
 
-def _to_spark(access: TableAccess, narrowing: Narrowing | None, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
+def _to_spark(access: TableAccess, narrowing: Narrowing | None, spark: "SparkSession", plan: ReadPlan) -> "DataFrame":
     return frames.spark_engine().plan_to_dataframe(spark, access.location, plan, narrowing)

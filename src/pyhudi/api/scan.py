@@ -1,15 +1,16 @@
 """Scans: a query that is planned, and gives its rows in the form that is asked for."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.api.neighbours.library import library
+from pyhudi.api.neighbours.narrowed import NarrowedReads, Replan
+from pyhudi.api.neighbours.polars_frame import lazy_frame
+from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.prune.row_groups import without_unmatched_files
@@ -20,6 +21,7 @@ from pyhudi.table.read.tasks import ScanTask, scan_tasks
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyarrow.dataset import Dataset
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -31,6 +33,7 @@ class Scan:
     _plan: ReadPlan
     _executor: Executor
     _to_spark: Callable[["SparkSession", ReadPlan], "DataFrame"]
+    _replan: Replan
     _rows_max: int | None = None
 
     @property
@@ -85,20 +88,40 @@ class Scan:
         """All rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> Any:
-        """All rows as a Polars DataFrame. Raises: Unsupported where Polars is not installed."""
-        return _library("polars").from_arrow(self.to_arrow())
+    def to_polars(self, *, lazy: bool = False) -> Any:
+        """All rows as a Polars DataFrame. `lazy`: as a LazyFrame, which reads when it is collected.
+
+        A LazyFrame hands the filters and columns of its query to the scan: partitions, slices and row groups that
+        cannot matter to it are not read. It gives the rows of the scan's moment, however often it is collected.
+        Raises: Unsupported where Polars is not installed.
+        """
+        if not lazy:
+            return library("polars", asked="to_polars").from_arrow(self.to_arrow())
+        frame = lazy_frame(self._narrowed)
+        return frame if self._rows_max is None else frame.head(self._rows_max)
+
+    def to_dataset(self) -> "Dataset":
+        """The rows as a `pyarrow.dataset.Dataset`, which reads when it is scanned: what DuckDB takes, and others.
+
+        The filter and the columns of a scanner leave out partitions, slices, row groups and columns, as `where` and
+        `columns` do. The scanner's rows are those of the scan's moment. With a limit, the rows are held in memory.
+        """
+        import pyarrow.dataset as ds  # imports pandas if it is installed, so not at the top
+
+        from pyhudi.api.neighbours.arrow_dataset import ScanDataset  # the same
+
+        return ScanDataset(self._narrowed, repr(self)) if self._rows_max is None else ds.dataset(self.to_arrow())
 
     def to_duckdb(self, connection: Any, name: str) -> Any:
         """Make the rows a view of a DuckDB connection, under this name; returns the view as a relation.
 
-        The rows are held in memory as long as the view is there, so that it can be asked again and again.
+        Each query of the view reads the files, with its filters and columns pushed down as in `to_dataset`.
         """
         if not hasattr(connection, "register"):
             raise Invalid(
                 f"to_duckdb: expected a DuckDB connection, such as duckdb.connect(), found {type(connection).__name__}"
             )
-        connection.register(name, self.to_arrow())
+        connection.register(name, self.to_dataset())
         return connection.table(name)
 
     def to_spark(self, spark: "SparkSession") -> "DataFrame":
@@ -118,6 +141,10 @@ class Scan:
         """
         return self._pruned.explanation
 
+    @property
+    def _narrowed(self) -> NarrowedReads:
+        return NarrowedReads(self._storage, self._plan, self._replan)
+
     @cached_property
     def _pruned(self) -> ReadPlan:
         return without_unmatched_files(self._storage, self._plan, self._executor)
@@ -134,10 +161,3 @@ def _first_rows(batches: Iterator[pa.RecordBatch], count: int) -> Iterator[pa.Re
     while count > 0 and (batch := next(batches, None)) is not None:
         yield batch.slice(0, count)
         count -= len(batch)
-
-
-def _library(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise Unsupported(f"to_{name}: {name} is not installed: pip install {name}") from error

@@ -16,8 +16,8 @@ from pyhudi.api.handle import TableHandle
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.own_names import load_named
 from pyhudi.api.queries import TimeLike, Where
-from pyhudi.api.rescaling import RescaleCalls
 from pyhudi.api.rows.calls import RowCalls
+from pyhudi.api.rows.rescaling import RescaleCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.service_calls import savepoints
 from pyhudi.api.service_calls.alteration import AlterCalls

@@ -35,8 +35,11 @@ _CLUSTERING = {
     ),
     **harmless(
         "it belongs to a strategy that hoodie.clustering.plan.strategy.class does not accept",
-        "hoodie.clustering.plan.strategy.binary.copy.schema.evolution.enable",
         "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
+    ),
+    **harmless(
+        "row groups are copied where a file's columns are those of the table, and decoded where they are not",
+        "hoodie.clustering.plan.strategy.binary.copy.schema.evolution.enable",
     ),
     **harmless(
         "columns are matched by their numbers wherever a table has a history of them",

@@ -105,23 +105,24 @@ _CLUSTERING: dict[str, Entry] = {
             "", "SparkSizeBasedClusteringPlanStrategy", "JavaSizeBasedClusteringPlanStrategy",
             "SparkRecentDaysClusteringPlanStrategy", "JavaRecentDaysClusteringPlanStrategy",
             "SparkSelectedPartitionsClusteringPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy",
+            "SparkSingleFileSortPlanStrategy", "SparkStreamCopyClusteringPlanStrategy",
         ),
         knows=(
-            "SparkSingleFileSortPlanStrategy",
-            "SparkStreamCopyClusteringPlanStrategy", "CommitBasedClusteringPlanStrategy",
+            "CommitBasedClusteringPlanStrategy",
             "FlinkSizeBasedClusteringPlanStrategy", "FlinkConsistentBucketClusteringPlanStrategy",
             "FlinkSkipSingleFileClusteringPlanStrategy",
         ),
         note="strategies of your own cannot be called; " + COMES_LATER,
     ),
     "hoodie.clustering.execution.strategy.class": Entry(
-        Kind.PROMISE,
+        Kind.SETTING,
         accepts=(
             "", "SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy",
             "SparkConsistentBucketClusteringExecutionStrategy", "SingleSparkJobConsistentHashingExecutionStrategy",
+            "SparkSingleFileSortExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy",
+            "SparkStreamCopyClusteringExecutionStrategy",
         ),
-        knows=("SparkSingleFileSortExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"),
-        note="rows are sorted and cut into files by one code",
+        note="strategies of your own cannot be called",
     ),
     "hoodie.clustering.plan.partition.filter.mode": Entry(
         Kind.SETTING, accepts=("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING")

@@ -97,7 +97,7 @@ def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
         case Fact.PARTITION_BY:
             return tuple(_partition_field(option, field) for field in split_fields(text))
         case Fact.VERSION | Fact.LAYOUT:
-            if not text.strip().isdigit():
+            if not (text.isascii() and text.strip().isdigit()):
                 raise Invalid(f"option '{option}'='{text}': expected a whole number")
             return int(text)
         case (

@@ -272,7 +272,10 @@ class _Resolver:
 
     def cast_type(self, tree: exp.Expr) -> pa.DataType:
         wanted = tree.args["to"]
-        parameters = [int(parameter.name) for parameter in wanted.expressions]
+        said = [parameter.name for parameter in wanted.expressions]
+        if not all(text.isascii() and text.isdigit() for text in said):
+            self.invalid(tree, f"expected whole numbers as the type's parameters, found ({', '.join(said)})")
+        parameters = [int(text) for text in said]
         if wanted.this == exp.DType.DECIMAL:
             precision, scale = (*parameters, *(10, 0)[len(parameters) :])
             if not 0 <= scale <= precision <= DECIMAL_DIGITS_MAX or precision == 0:

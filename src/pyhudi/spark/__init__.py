@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import load_table, save_dataframe
+from pyhudi.engine.spark.classes import classes_of
 from pyhudi.engine.spark.register import wrap_readers_and_writers
-from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
 from pyhudi.spark.names import register_sql
 from pyhudi.storage.scratch import sweep_once
@@ -19,9 +19,8 @@ def register(spark: "SparkSession") -> None:
     """Make `spark.read.format("hudi")` and `df.write.format("hudi")` work as users of Apache Hudi know them.
 
     It wraps `format`, `option`, `options`, `mode`, `load` and `save` of PySpark's classes (classic and Connect)
-    in this process: for `hudi` they end here, every other format goes through untouched. On classic sessions SQL, names
-    of tables and streams work for `hudi`, too; under Connect they raise Unsupported, which says what to use instead.
-    Calling it twice is harmless.
+    in this process: for `hudi` they end here, every other format goes through untouched. SQL, names of tables and
+    streams work for `hudi`, too. Calling it twice is harmless.
     Where Spark runs on this machine, rows that a driver left there which was killed are deleted.
 
     Example:
@@ -29,8 +28,8 @@ def register(spark: "SparkSession") -> None:
         df.write.format("hudi").options(**hoodie_options).mode("append").save(path)
         spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
     """
-    wrap_readers_and_writers(type(spark), load=load_table, save=save_dataframe)
-    if is_classic(spark):
-        register_sql(spark)
+    classes = classes_of(type(spark))
+    wrap_readers_and_writers(classes, load=load_table, save=save_dataframe)
+    register_sql(spark, classes)
     if runs_on_this_machine(spark):
         sweep_once(scratch_folder(spark), setting="spark.local.dir")

@@ -13,7 +13,7 @@ from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import parsed_columns
 from pyhudi.spark.session import SqlSession
-from pyhudi.spark.shows import tell_comments
+from pyhudi.spark.shows import refresh_entry
 from pyhudi.sql.column_changes import ColumnChange, Verb
 from pyhudi.sql.words import quoted_name
 
@@ -31,7 +31,8 @@ def change_columns(session: SqlSession, entry: CatalogEntry, changes: Sequence[C
     for change in changes:
         _add(session, table, alteration, change)
     alteration.commit()
-    tell_comments(session, entry, {_of_catalog(table, one): one.comment for one in changes if one.comment is not None})
+    comments = {_of_catalog(table, one): one.comment for one in changes if one.comment is not None}
+    refresh_entry(session, entry, comments=comments)
     return session.nothing()
 
 

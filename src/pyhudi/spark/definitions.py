@@ -14,6 +14,7 @@ from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
+from pyhudi.engine.spark.session import refuse_unshared
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
@@ -96,6 +97,8 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
                 path, name=name, database=database, stated=stated, partition_by=partition_by, schema=schema
             )
             made.enter_context(taken_back_on_failure(path))
+        if not session.is_classic:
+            refuse_unshared(session.spark, table._access.location)  # the server may see another folder there
         if rows is not None:
             table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
         _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
@@ -143,10 +146,11 @@ def _like(session: SqlSession, statement: CreateTable) -> CreateTable:
         found = run_query(session, f"SELECT * FROM {quoted_name(*statement.like)} LIMIT 0")
         return replace(statement, query=None, columns=columns_text(found.schema))
     table = HudiTable.open(entry.path)
-    own = [field for field in entry.columns.fields if field.name not in META_FIELDS]
+    columns = session.catalog.columns(entry)
+    own = [field for field in columns.fields if field.name not in META_FIELDS]
     return replace(
         statement,
-        columns=columns_text(type(entry.columns)(own)),
+        columns=columns_text(type(columns)(own)),
         partition_by=statement.partition_by or table.partition_by,
         properties={**entry.properties, **statement.properties},
     )

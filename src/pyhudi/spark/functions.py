@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import SCAN
@@ -23,21 +23,25 @@ if TYPE_CHECKING:
 def register_functions(spark: SparkSession, session_of: Callable[[SparkSession], SqlSession]) -> None:
     """Make the functions known to SQL. `session_of`: the session that a query is analysed for."""
 
-    def on(answer: Callable[..., DataFrame], *names: str) -> Answer:
+    def on(name: str) -> Answer:
         def call(found: SparkSession, given: Sequence[object], named: Mapping[str, object]) -> DataFrame:
-            return answer(session_of(found), *_bound(names, given, named, what=answer.__name__.strip("_")))
+            return call_function(session_of(found), name, given, named)
 
         return call
 
-    for name, answer, arguments in (
-        (SCAN, _hudi_scan, ("path", "as_of")),
-        ("hudi_query", _hudi_query, ("table", "mode")),
-        ("hudi_table_changes", _hudi_table_changes, ("table", "query_type", "start", "end")),
-        ("hudi_query_timeline", _hudi_query_timeline, ("table", "archived")),
-        ("hudi_filesystem_view", _hudi_filesystem_view, ("table", "sub_path")),
-        ("hudi_metadata", _hudi_metadata, ("table",)),
-    ):
-        register_table_function(spark, name, on(answer, *arguments))
+    for name in _FUNCTIONS:
+        register_table_function(spark, name, on(name))
+
+
+def is_function(name: str) -> bool:
+    """Whether a table function over Hudi tables has this name."""
+    return name.lower() in _FUNCTIONS
+
+
+def call_function(session: SqlSession, name: str, given: Sequence[object], named: Mapping[str, object]) -> DataFrame:
+    """The rows of a table function. Raises: Invalid for other arguments than it takes, NotFound for a table."""
+    answer, arguments = _FUNCTIONS[name.lower()]
+    return answer(session, *_bound(arguments, given, named, what=name.lower()))
 
 
 def _bound(
@@ -127,6 +131,16 @@ def _hudi_metadata(session: SqlSession, table: object) -> DataFrame:
     rows = [(key, 1 if key == _EVERY else 2, files) for key, files in listed.items()]
     return session.rows(rows, _METADATA)
 
+
+_FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] = {
+    SCAN: (_hudi_scan, ("path", "as_of")),
+    "hudi_query": (_hudi_query, ("table", "mode")),
+    "hudi_table_changes": (_hudi_table_changes, ("table", "query_type", "start", "end")),
+    "hudi_query_timeline": (_hudi_query_timeline, ("table", "archived")),
+    "hudi_filesystem_view": (_hudi_filesystem_view, ("table", "sub_path")),
+    "hudi_metadata": (_hudi_metadata, ("table",)),
+}
+"""The functions, with the names of their arguments."""
 
 _EVERY = "__all_partitions__"
 _METADATA = "key string, type int, filesystemMetadata map<string, struct<size: bigint, isDeleted: boolean>>"

@@ -26,8 +26,10 @@ from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.merge.rules import MergeMode
+from pyhudi.spark.connect.expressions import with_views
+from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.queries import run_query
-from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, plain_types, told_refusals
+from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, told_refusals
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Action, Assigned, Match, Merge, MergeClause, read_merge
 from pyhudi.sql.heads import Head
@@ -116,7 +118,7 @@ class _Merge:
     def _condition(self, snapshot: Snapshot, source: DataFrame) -> str | None:
         """A predicate of the rows that may match: the values of a small source in columns that must be equal."""
         equal = equal_columns(self.statement.on, self.statement.alias, self.statement.source_alias) or {}
-        types = plain_types(snapshot)
+        types = plain_types(snapshot.schema)
         pairs = {name: other for name, other in equal.items() if name.lower() in types}
         values = distinct_values(source, tuple(pairs.values()), most=_VALUES_MAX) if pairs else None
         if values is None:
@@ -214,9 +216,12 @@ class _Merge:
                         f"MERGE … NOT MATCHED THEN INSERT: expected a value for column '{name}' of table "
                         f"'{config.name}', which says which row it is or which one wins, found none"
                     )
+        values = dict(assigned)
+        if not self.session.is_classic:
+            values = {name: with_views(self.session, text, self.held) for name, text in assigned.items()}
         return ClauseValues(
             what=f"MERGE … {clause.match.value} THEN {clause.action.value}",
-            values=dict(assigned),
+            values=values,
             is_insert=clause.action is Action.INSERT,
             is_delete=clause.action is Action.DELETE,
             is_matched=clause.match is Match.MATCHED,

@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import load_table
+from pyhudi.engine.spark.classes import SparkClasses
 from pyhudi.engine.spark.register import writer_state
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
 from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
 from pyhudi.engine.spark.stream.hooks import wrap_streams
 from pyhudi.errors import Invalid
+from pyhudi.spark.connect.queries import named_rows
+from pyhudi.spark.connect.streams import ConnectStreams
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
@@ -26,19 +30,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def register_sql(spark: SparkSession) -> None:
+def register_sql(spark: SparkSession, classes: SparkClasses) -> None:
     """Let SQL and streams of this session know Hudi tables. Calling it twice is harmless."""
     leave_catalog_of_hudi(spark)
     own_sql = wrap_sql(
-        run=_run, prime=_prime, read=_read, refresh=_refresh, options_of=lambda reader: writer_state(reader)["options"]
+        classes,
+        run=_run,
+        find=_find,
+        read=_read,
+        refresh=_refresh,
+        options_of=lambda reader: writer_state(reader)["options"],
     )
 
     def session_of(found: SparkSession) -> SqlSession:
         return SqlSession(found, own_sql(found))
 
-    register_functions(spark, session_of)
-    wrap_table_writers(TableCalls(session_of), writer_state)
-    wrap_streams(TableStreams(session_of))
+    wrap_table_writers(classes, TableCalls(session_of), writer_state)
+    wrap_streams(classes, TableStreams(session_of) if is_classic(spark) else ConnectStreams(session_of))
+    if is_classic(spark):
+        register_functions(spark, session_of)
 
 
 def _run(
@@ -47,8 +57,12 @@ def _run(
     return run_sql(SqlSession(spark, spark_sql), text, args, **frames)
 
 
-def _prime(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> None:
-    prime(SqlSession(spark, spark_sql), _parts(name))
+def _find(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> DataFrame | None:
+    session, parts = SqlSession(spark, spark_sql), _parts(name)
+    if not session.is_classic:
+        return None if not parts else named_rows(session, parts)
+    prime(session, parts)
+    return None
 
 
 def _read(
@@ -56,10 +70,9 @@ def _read(
 ) -> DataFrame | None:
     """The table as the options say, such as `as.of.instant`. Spark itself would pass over them."""
     session, parts = SqlSession(spark, spark_sql), _parts(name)
-    entry = session.catalog.find(parts)
+    entry = session.catalog.find(parts) if parts else None
     if entry is None or not options:
-        prime(session, parts)
-        return None
+        return _find(spark, spark_sql, name)
     return load_table(spark, entry.path, {**session.read_options(), **options})
 
 

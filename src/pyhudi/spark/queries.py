@@ -10,6 +10,7 @@ from pyhudi.engine.spark.sql.catalog import SCAN
 from pyhudi.engine.spark.sql.gateway import relation_names
 from pyhudi.engine.spark.sql.table_functions import failure_in
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.spark.connect.queries import run_named_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.relations import Relation, find_relations
 from pyhudi.sql.words import Name, quoted_name, quoted_text
@@ -30,6 +31,8 @@ def run_query(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
 ) -> DataFrame:
     """The answer of Spark to a text that changes no Hudi table. `args`, `frames`: as of `SparkSession.sql`."""
+    if not session.is_classic:
+        return run_named_query(session, text, args, frames)
     if _MAY_NAME_OTHERS.search(text):
         text = with_scans(session, text)
     prime_names(session, text)

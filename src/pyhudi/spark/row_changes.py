@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from pyhudi.api.rows.frame_changes import FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
@@ -18,11 +16,12 @@ from pyhudi.engine.spark.sql.stored_as import REFUSED, changed_rows
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.rules import MergeMode
+from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Assigned, Delete, Update, read_delete, read_update
 from pyhudi.sql.heads import Head
-from pyhudi.sql.plain_conditions import Plain, plain_conditions
+from pyhudi.sql.plain_conditions import plain_conditions
 from pyhudi.sql.relations import with_table_as
 from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import Cursor, quoted_name
@@ -98,7 +97,7 @@ def _views(
     view = session.new_view("target")
     where = None
     if statement.where is not None:
-        where = plain_conditions(statement.where, statement.alias, plain_types(snapshot))
+        where = plain_conditions(statement.where, statement.alias, plain_types(snapshot.schema))
     texts = [statement.where or "", statement.ctes]
     texts += [one.value for one in statement.assigned] if isinstance(statement, Update) else []
     with session.view(read(where), view):
@@ -107,17 +106,6 @@ def _views(
             return
         with session.view(read(None), whole):
             yield view
-
-
-def plain_types(snapshot: Snapshot) -> dict[str, Plain]:
-    """The columns that any engine compares alike, by their names in small letters."""
-    found: dict[str, Plain] = {}
-    for field in snapshot.schema:
-        if pa.types.is_string(field.type):
-            found[field.name.lower()] = "text"
-        elif pa.types.is_integer(field.type):
-            found[field.name.lower()] = "integer"
-    return found
 
 
 def _select(values: str, statement: Update | Delete, view: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.connect.catalog import ConnectCatalog
+from pyhudi.engine.spark.connect.named_rows import NAME_PREFIX, sql_of_named
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog
 from pyhudi.engine.spark.sql.gateway import session_options
 from pyhudi.errors import NotFound
@@ -27,14 +30,27 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class SqlSession:
-    """A Spark session whose SQL knows Hudi tables. `spark_sql`: PySpark's own `SparkSession.sql`."""
+    """A Spark session whose SQL knows Hudi tables. `own_sql`: PySpark's own `SparkSession.sql`.
+
+    `named`: under Spark Connect, DataFrames that have names in texts of this object.
+    """
 
     spark: SparkSession
-    spark_sql: Callable[..., DataFrame]
+    own_sql: Callable[..., DataFrame]
+    named: dict[str, DataFrame] = field(default_factory=dict)
 
     @cached_property
-    def catalog(self) -> SessionCatalog:
-        return SessionCatalog(self.spark)
+    def catalog(self) -> SessionCatalog | ConnectCatalog:
+        return SessionCatalog(self.spark) if self.is_classic else ConnectCatalog(self.spark, self.own_sql)
+
+    @cached_property
+    def is_classic(self) -> bool:
+        """Whether the session has a JVM in reach. Under Spark Connect it has none."""
+        return is_classic(self.spark)
+
+    def spark_sql(self, text: str, args: Any = None, **frames: Any) -> DataFrame:
+        """The answer of Spark to a text, in which names of `view` may stand."""
+        return sql_of_named(self.own_sql, text, self.named, args, frames)
 
     def value(self, text: str) -> object:
         """The value of an expression without columns."""
@@ -81,11 +97,18 @@ class SqlSession:
 
     def new_view(self, what: str) -> str:
         """A name that no view has."""
-        return f"__pyhudi_{what}_{next(_numbers)}"
+        return f"{NAME_PREFIX}{what}_{next(_numbers)}"
 
     @contextmanager
     def view(self, rows: DataFrame, name: str) -> Iterator[str]:
-        """A temporary view of rows under a name, for the length of a block."""
+        """A name for rows in texts that are run in a block: a temporary view, or under Connect one of `named`."""
+        if not self.is_classic:
+            self.named[name] = rows
+            try:
+                yield name
+            finally:
+                del self.named[name]
+            return
         rows.createOrReplaceTempView(name)
         try:
             yield name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.api.partitions import living_partitions
@@ -37,27 +36,26 @@ def refresh_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataF
     return session.nothing()
 
 
-def refresh_entry(session: SqlSession, entry: CatalogEntry, *, has_new_comments: bool = False) -> None:
-    """Let the catalog and the session know the table as it is."""
-    tell_columns(session, entry, has_new_comments=has_new_comments)
+def refresh_entry(session: SqlSession, entry: CatalogEntry, *, comments: Mapping[str, str] | None = None) -> None:
+    """Let the catalog and the session know the table as it is.
+
+    `comments`: new ones of columns. Those of fields within columns are not the catalog's.
+    """
+    tell_columns(session, entry, comments=comments or {})
     session.catalog.prime(entry)
 
 
-def tell_comments(session: SqlSession, entry: CatalogEntry, comments: Mapping[str, str]) -> None:
-    """As `refresh_entry`, with new comments of columns. Those of fields within columns are not the catalog's."""
-    kept = [field for field in entry.columns.fields if field.name not in comments]
-    said = [type(kept[0])(name, kept[0].dataType, True, {"comment": text}) for name, text in comments.items()]
-    refresh_entry(session, replace(entry, columns=type(entry.columns)([*kept, *said])), has_new_comments=bool(said))
-
-
-def tell_columns(session: SqlSession, entry: CatalogEntry, *, has_new_comments: bool = False) -> None:
-    """Tell the catalog of columns that writes have added or changed."""
+def tell_columns(session: SqlSession, entry: CatalogEntry, *, comments: Mapping[str, str]) -> None:
+    """Tell the catalog of columns that writes have added or changed, and of new comments."""
+    stored = session.catalog.columns(entry)
+    kept = [field for field in stored.fields if field.name not in comments]
+    told = [type(kept[0])(name, kept[0].dataType, True, {"comment": text}) for name, text in comments.items()]
     table = HudiTable.open(entry.path)
     partition_by = partition_columns(table)
     has_meta = table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"
-    now = catalog_columns(table.schema(), partition_by, said=entry.columns, has_meta_fields=has_meta)
-    known = [(f.name, f.dataType) for f in entry.columns.fields]
-    if not has_new_comments and [(f.name, f.dataType) for f in now.fields] == known:
+    now = catalog_columns(table.schema(), partition_by, said=type(stored)([*kept, *told]), has_meta_fields=has_meta)
+    known = [(f.name, f.dataType) for f in stored.fields]
+    if not comments and [(f.name, f.dataType) for f in now.fields] == known:
         return
     data = type(now)([field for field in reordered(now, partition_by).fields if field.name not in partition_by])
     session.catalog.set_columns(entry, data)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyhudi.engine.spark.sql.catalog import CatalogEntry, find_table_above
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.connect.texts import with_frames
+from pyhudi.engine.spark.sql.catalog import LEVELS_MAX, CatalogEntry, find_table_above, path_of
 from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
+from pyhudi.spark.connect.shows import describe_table, show_create, show_properties
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
@@ -20,7 +24,7 @@ from pyhudi.sql.relations import is_path
 from pyhudi.sql.words import Kind
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _OnTable: TypeAlias = "Callable[[SqlSession, Head, CatalogEntry], DataFrame]"
 
@@ -53,6 +57,13 @@ _ON_TABLES: dict[Statement, _OnTable] = {
 }
 """Statements about a Hudi table that the catalog knows."""
 
+_ON_TABLES_OF_CONNECT: dict[Statement, _OnTable] = {
+    **_ON_TABLES,
+    Statement.DESCRIBE: describe_table,
+    Statement.SHOW_PROPERTIES: show_properties,
+    Statement.SHOW_CREATE: show_create,
+}
+
 
 def run_sql(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
@@ -63,12 +74,26 @@ def run_sql(
     if head is None:
         return run_query(session, text, args, **frames)
 
-    with formatted(session.spark, text, frames) as plain:
-        values = literals(args, session.spark_sql) if args else []
+    with _formatted(session, text, frames) as plain:
+        values = literals(session.spark, args, session.spark_sql) if args else []
         whole = with_identifiers(with_literals(plain, values), session.value)
         found = head if whole == text else find_head(whole)
         answer = None if found is None else _carried_out(session, found)
     return run_query(session, text, args, **frames) if answer is None else answer
+
+
+@contextmanager
+def _formatted(session: SqlSession, text: str, frames: Mapping[str, Any]) -> Iterator[str]:
+    """The text with names in place of `{frame}`, for the length of a block."""
+    if session.is_classic or not frames:
+        with formatted(session.spark, text, frames) as plain:
+            yield plain
+        return
+    plain, named = with_frames(session.spark, text, frames)
+    with ExitStack() as views:
+        for name, rows in named:
+            plain = plain.replace(name, views.enter_context(session.view(rows, session.new_view("frame"))))
+        yield plain
 
 
 def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
@@ -88,7 +113,7 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
     if head.statement is Statement.SCRIPT:
         _refuse_truncation(session, head)
         return None
-    run = _ON_TABLES.get(head.statement)
+    run = (_ON_TABLES if session.is_classic else _ON_TABLES_OF_CONNECT).get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
     if run is not None and entry is None:
         _refuse_path(head)
@@ -146,12 +171,24 @@ def _refuse_folder(session: SqlSession, head: Head, keyword: str) -> None:
     for word, following in pairwise(words):
         if word.upper != keyword or following.kind is not Kind.STRING:
             continue
-        table = find_table_above(session.spark, following.text)
+        table = (find_table_above if session.is_classic else _table_above)(session.spark, following.text)
         if table is not None:
             raise Unsupported(
                 f"{keyword} '{following.text}': the Hudi table {table} lies there, and Spark would put its own files "
                 "among the table's, or in their place; choose another folder, or INSERT into the table by its name"
             )
+
+
+def _table_above(spark: SparkSession, folder: str) -> str | None:
+    """As `find_table_above`, where this process sees the folder and not Spark's file systems."""
+    path = path_of(folder)
+    for _ in range(LEVELS_MAX):
+        if HudiTable.exists(path):
+            return path
+        path = path.rpartition("/")[0]
+        if not path.strip("/") or path.endswith((":", ":/")):
+            break
+    return None
 
 
 def _makes_hudi_table(session: SqlSession, head: Head) -> bool:

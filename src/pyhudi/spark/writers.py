@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.datasource import save_dataframe
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.refusals import is_hudi
+from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.errors import Invalid, Unsupported

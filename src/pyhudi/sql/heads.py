@@ -24,6 +24,8 @@ class Statement(Enum):
     ALTER_TABLE = auto()
     SHOW_PARTITIONS = auto()
     SHOW_CREATE = auto()
+    SHOW_PROPERTIES = auto()
+    DESCRIBE = auto()
     SHOW_INDEXES = auto()
     REFRESH_TABLE = auto()
     ANALYZE = auto()
@@ -44,6 +46,7 @@ class Head:
 
     `target`: the table's name, or that of the procedure; empty where the cursor stands before a text to execute, in a
     script, or before a folder. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
+    `is_extended`: DESCRIBE EXTENDED.
     """
 
     statement: Statement
@@ -53,6 +56,7 @@ class Head:
     index: str = ""
     is_lenient: bool = False
     overwrites: bool = False
+    is_extended: bool = False
 
 
 _Reader: TypeAlias = Callable[[Cursor, str], Head | None]
@@ -161,11 +165,23 @@ def _show(cursor: Cursor, ctes: str) -> Head | None:
         return Head(Statement.SHOW_PARTITIONS, cursor.name(), cursor)
     if cursor.take("CREATE", "TABLE"):
         return Head(Statement.SHOW_CREATE, cursor.name(), cursor)
+    if cursor.take("TBLPROPERTIES"):
+        return Head(Statement.SHOW_PROPERTIES, cursor.name(), cursor)
     if cursor.take_one("INDEXES", "INDEX"):
         if cursor.take_one("FROM", "IN") is None:
             raise cursor.wrong("FROM or IN")
         return Head(Statement.SHOW_INDEXES, cursor.name(), cursor)
     return None
+
+
+def _describe(cursor: Cursor, ctes: str) -> Head | None:
+    _take_table(cursor)
+    following = cursor.word(1)
+    is_followed = following is not None and following.is_name
+    if is_followed and cursor.take_one("DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION", "QUERY", "PROCEDURE"):
+        return None
+    is_extended = is_followed and cursor.take_one("EXTENDED", "FORMATTED") is not None
+    return Head(Statement.DESCRIBE, cursor.name(), cursor, is_extended=is_extended)
 
 
 def _refresh(cursor: Cursor, ctes: str) -> Head | None:
@@ -230,6 +246,8 @@ _READERS: dict[str, _Reader] = {
     "TRUNCATE": _on_table(Statement.TRUNCATE, "TABLE"),
     "ALTER": _on_table(Statement.ALTER_TABLE, "TABLE"),
     "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
     "REFRESH": _refresh,
     "ANALYZE": _on_table(Statement.ANALYZE, "TABLE"),
     "MSCK": _repair,

@@ -86,6 +86,18 @@ def is_path(name: Name) -> bool:
     return ".".join(name[:-1]).lower() in _FORMATS and bool({"/", ":"} & set(name[-1]))
 
 
+def take_moment(cursor: Cursor) -> str | None:
+    """Pass over `TIMESTAMP AS OF …` or the like, if it comes next: SQL text of the moment."""
+    at = cursor.at
+    cursor.take("FOR")
+    if not any(cursor.take(*clause) for clause in _TIMES):
+        cursor.at = at
+        return None
+    start = cursor.at
+    _take_value(cursor)
+    return cursor.slice(start, cursor.at)
+
+
 def _is_behind_dot(cursor: Cursor) -> bool:
     return cursor.at > 0 and cursor.words[cursor.at - 1].upper == "."
 
@@ -97,16 +109,9 @@ def _relation(cursor: Cursor) -> Relation | None:
     name = tuple(word.text for word in words)
     path = name[-1] if is_path(name) and words[-1].kind is Kind.NAME else None
     end = words[-1].end
-    as_of = None
-    at = cursor.at
-    cursor.take("FOR")
-    if any(cursor.take(*clause) for clause in _TIMES):
-        start = cursor.at
-        _take_value(cursor)
-        as_of = cursor.slice(start, cursor.at)
+    as_of = take_moment(cursor)
+    if as_of is not None:
         end = cursor.words[cursor.at - 1].end
-    else:
-        cursor.at = at
     if path is None and as_of is None:
         return None
     following = cursor.word()

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from pyhudi.errors import Conflict
+from pyhudi.format.keys.bucket_counts import BucketCounts
 from pyhudi.format.schema.conversion import (
     arrow_from_avro,
     leave_out_fields,
@@ -150,9 +151,8 @@ def _write_rows(
     with phase("place"):
         placed = place_rows(session, prepared, settings, write.run.planned)
     rescaling = prepared.buckets.rescaling if prepared.buckets is not None else None
-    if rescaling is not None:
-        put_counts(session.access.storage, rescaling.counts, write.run.requested)
-    elif not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+    has_work = rescaling is not None or placed.plan.tasks or any((placed.replaced or {}).values())
+    if not has_work and not settings.allow_empty_commit:
         write.withdraw()
         return nothing_to_do(operation)
 
@@ -162,7 +162,10 @@ def _write_rows(
     columns = columns_of_write(session.snapshot, prepared.schema_text, write.run.requested)
     target = _target(session, prepared, settings, write.run.requested, columns.evolution)
     judge = _judge(session, prepared, settings, placed.plan)
-    work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
+    work = _Work(
+        placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan),
+        None if rescaling is None else rescaling.counts,
+    )  # fmt: skip
     extra = {**extra_metadata, **columns.extra_metadata}
     return _carry_out(write, operation, work, extra, judge, then)
 
@@ -301,11 +304,13 @@ class _Work:
     """What a write does between requested and completed.
 
     `replaced`: partition -> file ids that go; None for a write that replaces none. `write`: carries the plan out.
+    `counts`: the rules for bucket counts that a rescaling makes.
     """
 
     plan: WritePlan
     replaced: Mapping[str, tuple[str, ...]] | None
     write: Callable[[], list[WriteStatus]]
+    counts: BucketCounts | None = None
 
 
 def _carry_out(
@@ -315,6 +320,8 @@ def _carry_out(
     run, replaced = write.run, work.replaced
     write.put_inflight(inflight_content(run.table.layout, operation, work.plan))
     note_action(run.target.action)
+    if work.counts is not None:  # a rollback deletes them, and the action has one from here on
+        put_counts(write.session.access.storage, work.counts, run.requested)
     with phase("write"):
         statuses = work.write() if work.plan.tasks else []
 

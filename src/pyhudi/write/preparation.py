@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Conflict, Invalid
+from pyhudi.errors import Conflict, Invalid, Unsupported
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.log.kryo_writing import refuse_java_ordering
 from pyhudi.format.schema.arrow_types import refuse_deep_types
@@ -15,7 +15,7 @@ from pyhudi.format.schema.conversion import (
     record_name,
     required_columns,
 )
-from pyhudi.format.schema.differences import describe_changes
+from pyhudi.format.schema.differences import describe_changes, undone_changes
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -107,17 +107,25 @@ def prepare_anew(
 
     What the caller asked to be replaced beside the rows' partitions stays asked.
 
-    Raises: Conflict if the input fits the new schema no more, with what both writers change.
+    Raises: Conflict if the input fits the new schema no more, or would add a column that the other writer dropped, or
+    drop one that it added, with what both writers change.
     """
+    theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
+    mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
+    meanwhile = f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs})"
     try:
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=is_unordered)
     except Invalid as error:
-        theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
-        mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
         raise Conflict(
-            f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs}), and the "
-            f"input of this write (which brings: {mine}) does not fit it: {error}"
+            f"{meanwhile}, and the input of this write (which brings: {mine}) does not fit it: {error}"
         ) from error
+
+    undone = undone_changes(outdated.schema_before, snapshot.schema_text, prepared.schema_text)
+    if undone:
+        raise Conflict(
+            f"{meanwhile}, which this write (which brings: {mine}) would undo by column '{undone[0]}'; look at the "
+            "table's columns, and write rows that fit them, or the same rows again"
+        )
     return replace(prepared, also_replaced=outdated.also_replaced)
 
 
@@ -192,6 +200,11 @@ def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema,
     ):
         for name in names:
             if name not in schema.names:
+                if name.partition(".")[0] in schema.names:
+                    raise Unsupported(
+                        f"table '{config.name}': {what} column '{name}' is a field of the column "
+                        f"'{name.partition('.')[0]}': expected a column of its own; give the table one with its values"
+                    )
                 raise Invalid(
                     f"table '{config.name}': {what} column '{name}' is missing from the input, which has "
                     f"{', '.join(schema.names)}"

@@ -11,12 +11,12 @@ from typing import Final
 
 from pyhudi.errors import NotFound, Unsupported
 from pyhudi.format.schema.conversion import (
-    arrow_from_avro,
     leave_out_fields,
     record_name,
     with_meta_fields,
     without_meta_fields,
 )
+from pyhudi.format.schema.differences import column_paths
 from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.schema.history_text import schema_json
 from pyhudi.format.schema.numbering import avro_of, first_numbers, grown
@@ -79,21 +79,7 @@ def _refuse_numbers(snapshot: Snapshot, history: SchemaHistory | None) -> None:
 
 
 def _loses_columns(before: str | None, after: str) -> bool:
-    return before is not None and before != after and bool(_paths(before) - _paths(after))
-
-
-def _paths(text: str) -> set[str]:
-    """The full names of all columns, fields and parts."""
-    found: set[str] = set()
-    level = [("", field) for field in arrow_from_avro(text)]
-    while level:
-        inner = []
-        for around, field in level:
-            path = f"{around}{field.name}"
-            found.add(path)
-            inner += [(f"{path}.", field.type.field(n)) for n in range(field.type.num_fields)]
-        level = inner
-    return found
+    return before is not None and before != after and bool(column_paths(before) - column_paths(after))
 
 
 def columns_of_service(snapshot: Snapshot, requested: str) -> StatedColumns:

@@ -20,8 +20,8 @@ from pyhudi.services.clustering.trigger import pending_clusterings
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.opening import open_base_file
-from pyhudi.write.handles import clustering as handle
-from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
+from pyhudi.write.clustering import groups as handle
+from pyhudi.write.clustering.target import ClusteringTarget, GroupTask
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
 from tests.support.versions import EVERY_VERSION
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiError, HudiTable, Invalid
+from pyhudi import HudiError, HudiTable, Invalid, Unsupported
 from pyhudi.storage.memory import MemoryStorage
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678_901)
@@ -215,3 +215,27 @@ def test_bytes_that_are_no_text_are_refused(place: str, operation: str) -> None:
         getattr(table, operation)(rows)
 
     assert not table.timeline()
+
+
+@pytest.mark.parametrize("role", ["record_key", "partition_by", "ordering"])
+def test_a_field_of_a_struct_has_no_role(role: str) -> None:
+    rows = pa.table({"id": ["a"], "st": [{"x": "k"}]})
+    table = HudiTable.create("unused", name="t", storage=MemoryStorage(), **{"record_key": "id", role: "st.x"})  # type: ignore[arg-type]
+    with pytest.raises(Unsupported, match="is a field of the column 'st': expected a column of its own"):
+        table.upsert(rows)
+    assert table.timeline() == ()
+
+
+@pytest.mark.parametrize("name", ["a b", "a.b", "a-b", "1x", ""])
+def test_a_name_that_avro_has_not_is_refused_as_apache_hudi_refuses_it(name: str) -> None:
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    for column in (pa.array(["x"]), pa.array([{name: 1}])):
+        with pytest.raises(Invalid, match="expected a name of letters, digits and _"):
+            table.upsert(pa.table({"id": ["a"], name if pa.types.is_string(column.type) else "st": column}))
+    assert table.timeline() == ()
+
+
+def test_letters_of_any_script_make_a_name() -> None:
+    table = HudiTable.create("unused", name="t", record_key="clé", storage=MemoryStorage())
+    table.upsert(pa.table({"clé": ["a"], "名前": ["x"]}))
+    assert table.scan(["名前"], where="clé = 'a'").to_arrow().to_pylist() == [{"名前": "x"}]

@@ -5,10 +5,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable, Invalid
+from pyhudi import Conflict, HudiTable, Invalid
 from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.format.keys.bucket_counts import CONFIGS
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
+from pyhudi.write import operation
 from pyhudi.write.handles import file_group
 from tests.support.crashes import crash_points
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
@@ -40,6 +42,10 @@ def buckets(table: HudiTable) -> dict[str, int]:
     """The file groups of each partition."""
     snapshot = table._access.snapshot()
     return {path: len(snapshot.slices(path)) for path in snapshot.listing.partitions()}
+
+
+def rule_files(storage: Storage) -> set[str]:
+    return {file.path for file in storage.list(CONFIGS, recursive=True)}
 
 
 @TYPES
@@ -120,6 +126,23 @@ def test_a_rescaling_that_dies_leaves_the_buckets_of_before_or_after() -> None:
         assert values(found) == {f"k{n:02}": 3 for n in range(60)}, crash
         seen.add(buckets(found)["oslo"])
     assert seen == {1, 4}
+
+
+def test_a_rescaling_that_fails_before_it_writes_leaves_no_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules of an instant that nobody knows would count once the timeline begins after it."""
+    storage, table = new_table("COPY_ON_WRITE")
+    table.upsert(batch(1))
+    files = storage.copy()
+
+    def fails(*_: object) -> None:
+        raise Conflict("another writer")
+
+    monkeypatch.setattr(operation, "columns_of_write", fails)
+    with pytest.raises(Conflict):
+        table.rescale_buckets("york,5")
+
+    assert rule_files(storage) == rule_files(files)
+    assert problems_on(storage) == []
 
 
 def test_a_write_beside_a_rescaling_is_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:

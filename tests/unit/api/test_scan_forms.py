@@ -114,15 +114,16 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 def test_a_view_is_registered_under_its_name() -> None:
     class Connection:
         def __init__(self) -> None:
-            self.views: dict[str, pa.Table] = {}
+            self.views: dict[str, Any] = {}
 
-        def register(self, name: str, rows: pa.Table) -> None:
+        def register(self, name: str, rows: Any) -> None:
             self.views[name] = rows
 
-        def table(self, name: str) -> pa.Table:
+        def table(self, name: str) -> Any:
             return self.views[name]
 
     scan = make("COPY_ON_WRITE", storage=MemoryStorage()).scan()
-    assert len(scan.to_duckdb(Connection(), "t")) == 98
+    assert scan.to_duckdb(Connection(), "t").count_rows() == 98
+    assert scan.limit(3).to_duckdb(Connection(), "t").count_rows() == 3
     with pytest.raises(Invalid, match="expected a DuckDB connection"):
         scan.to_duckdb(object(), "t")

@@ -196,7 +196,7 @@ REFUSED = [
     ("hoodie.datasource.clustering.async.enable", "true", "false"),
     (
         "hoodie.clustering.plan.strategy.class",
-        "org.apache.hudi.client.clustering.plan.strategy.SparkSingleFileSortPlanStrategy",
+        "org.apache.hudi.client.clustering.plan.strategy.CommitBasedClusteringPlanStrategy",
         "SparkSizeBasedClusteringPlanStrategy",
     ),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
@@ -427,6 +427,7 @@ def test_a_write_does_not_upgrade_the_table() -> None:
     "name,value,expected",
     [
         ("hoodie.write.table.version", "nine", "a whole number"),
+        ("hoodie.write.table.version", "²", "a whole number"),
         ("hoodie.populate.meta.fields", "yes", "true or false"),
     ],
 )

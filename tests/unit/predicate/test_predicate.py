@@ -508,6 +508,7 @@ def test_a_predicate_keeps_the_rows_that_spark_keeps(text: str, ids: list[int]) 
         ("date_add(dt, l) = dt", "date_add takes an int, a smallint or a tinyint of days, found int64"),
         ("date_sub(dt) = dt", "date_sub takes 2 to 2 arguments, found 1"),
         ("cast(i as decimal(40, 0)) = 1", "out of range"),
+        ("cast(i as decimal(²)) = 1", "expected whole numbers"),
         ("b + 1 = 1", "has no meaning"),
     ],
 )

@@ -1,7 +1,6 @@
 """Row-level changes: each is checked, and is one commit of rows that are made of the table's own."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -13,19 +12,16 @@ from pyhudi.api.access import data_skipping
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.lookup import SoughtKeys, look_up
 from pyhudi.api.reporting import told_write
+from pyhudi.api.rows.stored import AsSource, write_stored_rows
 from pyhudi.api.writes import WriteCall, WriteCourse
-from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.engine.local.input_columns import plain_rows
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload, merge_options
-from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.prune.data_skipping import DataSkipping
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.txn.action.write import Turns
 from pyhudi.write.input.schema import refuse_doubled
 from pyhudi.write.input.source import LEAVES, Operation, PreparedWrite
-from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import WriteResult, run_row_change
+from pyhudi.write.operation import WriteResult
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.rows.changes import DeleteWhere, RowChange, UpdateWhere
 from pyhudi.write.rows.clauses import MergeClauses
@@ -78,39 +74,23 @@ def _change_told(
 
 
 def _change_rows(handle: TableHandle, make_change: Callable[[], RowChange], call: WriteCall) -> WriteResult:
-    """Carry out a row-level change in this process.
-
-    Its rows are made of the table as it is when the write begins. Where another writer is in its way they are made
-    anew, and the table is held from then on, so that the change succeeds.
-    """
+    """Carry out a row-level change in this process."""
     change = make_change()
     snapshot, merged, settings = handle.prepare(call.options)
     refuse_unfit_change(change.operation, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
     course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
     change.check(snapshot)
 
-    memory = MemorySettings.from_options(handle.callers_options(call.options))
-    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
-
-    def made(snapshot: Snapshot, held: ExitStack) -> PreparedWrite:
-        change.check(snapshot)
-        rows = change.rows(snapshot, partial(_skipping, handle))
-        source = ArrowSource(rows, handle.access.storage, handle.executor, memory)
-        held.callback(source.close)
+    def prepare(now: Snapshot, as_source: AsSource) -> PreparedWrite:
+        change.check(now)
+        rows = change.rows(now, partial(_skipping, handle))
         deletes = change.operation is Operation.DELETE
         marks = LEAVES in rows.schema.names
-        return prepare_write(snapshot, source, change.operation, settings, is_unordered=deletes, marks_deletes=marks)
+        return prepare_write(
+            now, as_source(rows), change.operation, settings, is_unordered=deletes, marks_deletes=marks
+        )
 
-    def attempt(turns: Turns) -> WriteResult:
-        with ExitStack() as held:
-            make = partial(made, held=held)
-            return run_row_change(
-                turns, change.operation, make, settings, extra_metadata=course.extra, then=course.finish
-            )
-
-    result = course.run(attempt, handle.access, None)
-    course.follow(result, handle.access, None)
-    return result
+    return write_stored_rows(handle, course, change.operation, settings, prepare, call)
 
 
 def _find_stored(handle: TableHandle, snapshot: Snapshot, keys: pa.Array) -> pa.Table:

@@ -1,13 +1,13 @@
 """Wrapping PySpark's readers and writers, so that `load` and `save` of the format `hudi` run pyhudi's Python code."""
 
 import functools
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_creation, refuse_sql, refuse_streams
+from pyhudi.engine.spark.classes import SparkClasses, frame_of, session_behind
+from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.errors import Invalid
 from pyhudi.table.facts.key_properties import bare_name
 
@@ -26,24 +26,14 @@ Load = Callable[[SparkSession, str, Mapping[str, object]], DataFrame]
 Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
 
 
-def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> None:
+def wrap_readers_and_writers(classes: SparkClasses, *, load: Load, save: Save) -> None:
     """Wrap the reader and writer classes of the session's kind, classic or Connect, once per process."""
-    is_connect = session_class.__module__.startswith("pyspark.sql.connect")
-    package = "pyspark.sql.connect" if is_connect else "pyspark.sql"
-    module = importlib.import_module(f"{package}.readwriter")
-
-    if is_connect and not module.DataFrameWriter.__dict__.get(_MARK):
-        refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
-        refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
-        refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
-        refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: writer_state(writer)["format"])
-
-    for kind in (module.DataFrameReader, module.DataFrameWriter):
+    for kind in (classes.reader, classes.writer):
         if kind.__dict__.get(_MARK):
             continue
 
         note_calls(kind)
-        if kind is module.DataFrameReader:
+        if kind is classes.reader:
             _end_load(kind, load)
         else:
             _end_save(kind, save)
@@ -136,7 +126,7 @@ def _end_load(kind: type, load: Load) -> None:
         given = {**state["options"], **options}
         if schema is not None or state.get("schema") is not None:
             raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
-        return load(_session(self), one_path(path, given), {k: v for k, v in given.items() if k != "path"})
+        return load(session_behind(self), one_path(path, given), {k: v for k, v in given.items() if k != "path"})
 
     kind.load = call  # type: ignore[attr-defined]
 
@@ -162,7 +152,7 @@ def _end_save(kind: type, save: Save) -> None:
         add_partitions(given, partitionBy or state["partition_by"])
         target = one_path(path, given)
         save(
-            _dataframe(self),
+            frame_of(self),
             target,
             mode or state["mode"] or "error",
             {k: v for k, v in given.items() if k != "path"},
@@ -188,21 +178,6 @@ def refuse_layout(state: dict[str, Any]) -> None:
     for name in _LAYOUTS:
         if state.get(name):
             raise Invalid(f"{name}: means nothing to a Hudi table; leave it out{_LAYOUTS[name]}")
-
-
-def _session(reader: Any) -> SparkSession:
-    session = getattr(reader, "_spark", None) or getattr(reader, "_client", None)
-    assert session is not None
-    return session
-
-
-def _dataframe(writer: Any) -> DataFrame:
-    """The DataFrame that a writer writes. Under Connect a writer holds the DataFrame's plan and its session apart."""
-    if not type(writer).__module__.startswith("pyspark.sql.connect"):
-        return writer._df
-    kind = importlib.import_module("pyspark.sql.connect.dataframe").DataFrame
-    make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a class method
-    return make(writer._df, writer._spark)
 
 
 def one_path(path: Any, options: Mapping[str, object]) -> str:

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.engine.spark.connect.server import refuse_unseen, refuse_without_package
 from pyhudi.errors import Invalid
 from pyhudi.storage.protocol import StorageLocation
 
@@ -43,18 +44,20 @@ def spark_access(access: TableAccess, dataframe: DataFrame) -> TableAccess:
 
 def session_access(access: TableAccess, spark: SparkSession) -> TableAccess:
     """The same table, accessed from a Spark session. Instants of a LOCAL table are in the driver JVM's time zone."""
-    refuse_unshared(access.location)
+    refuse_unshared(spark, access.location)
     use_running_interpreter(spark)
     return replace(access, process_zone=lambda: driver_zone(spark))
 
 
-def refuse_unshared(location: StorageLocation) -> None:
+def refuse_unshared(spark: SparkSession, location: StorageLocation) -> None:
     """Refuse a storage that only this process can reach. Raises: Invalid."""
     if location.uri.startswith("memory:"):
         raise Invalid(
             f"{location.uri}: expected a storage that Spark's workers can reach, found this process's memory; "
             "hand Arrow data to a table in memory, or put the table on a disk"
         )
+    if not is_classic(spark):
+        refuse_unseen(spark, location)
 
 
 def driver_zone(spark: SparkSession) -> tzinfo:
@@ -77,9 +80,13 @@ def parse_java_zone(name: str) -> tzinfo:
 def use_running_interpreter(spark: SparkSession) -> None:
     """In local mode, run workers with this process's Python, unless the user has chosen another.
 
-    Another Python may lack pyarrow.
+    Another Python may lack pyarrow. Under Spark Connect the server's Python is the server's choice.
+    Raises: Unsupported where that has not this package.
     """
-    if not is_classic(spark) or "PYSPARK_PYTHON" in os.environ:
+    if not is_classic(spark):
+        refuse_without_package(spark)
+        return
+    if "PYSPARK_PYTHON" in os.environ:
         return
     context = spark.sparkContext
     if (context.master or "").startswith("local") and not spark.conf.get("spark.pyspark.python", ""):

@@ -357,6 +357,7 @@ def _parquet_batches(file: pq.ParquetFile, block: LogBlock, reading: _Reading) -
                 for batch in file.iter_batches(
                     BATCH_ROWS, row_groups=[group], columns=list(reading.stored), use_threads=False
                 ):
+                    batch.validate(full=True)  # a text may have lost its UTF-8
                     yield reading.answer(_as_stored(batch, reading))
             except HudiError:
                 raise

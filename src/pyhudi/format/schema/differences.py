@@ -1,4 +1,4 @@
-"""What differs between two schemas, in words: for messages."""
+"""What differs between two schemas: in words, for messages, and by the names of columns."""
 
 import pyarrow as pa
 
@@ -20,6 +20,29 @@ def describe_changes(before: str | None, after: str | None) -> str:
     found += [f"no column '{name}'" for name in old if name not in new]
     more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
     return ", ".join(found[:_SHOWN_MAX]) + more
+
+
+def column_paths(text: str | None) -> set[str]:
+    """The full names of all columns, fields and parts of an Avro schema without meta fields. None: no schema yet."""
+    found: set[str] = set()
+    level = [("", field) for field in (arrow_from_avro(text) if text is not None else ())]
+    while level:
+        inner = []
+        for around, field in level:
+            path = f"{around}{field.name}"
+            found.add(path)
+            inner += [(f"{path}.", field.type.field(n)) for n in range(field.type.num_fields)]
+        level = inner
+    return found
+
+
+def undone_changes(before: str | None, now: str | None, after: str | None) -> list[str]:
+    """The columns that one writer added or dropped, and another drops or adds again. Sorted.
+
+    `before`: the schema that both began with. `now`: after the first writer. `after`: after the second.
+    """
+    old, theirs, mine = column_paths(before), column_paths(now), column_paths(after)
+    return sorted(((old - theirs) & mine) | ((theirs - old) - mine))
 
 
 def _change(name: str, old: pa.DataType | None, new: pa.DataType) -> str:

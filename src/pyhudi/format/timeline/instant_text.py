@@ -44,7 +44,7 @@ def parse_instant_ms(instant: str, zone: tzinfo) -> int:
 
     if len(digits) == 14:
         digits += "999"
-    if len(digits) != INSTANT_DIGITS or not digits.isdigit():
+    if len(digits) != INSTANT_DIGITS or not _DIGITS.fullmatch(digits):
         raise Invalid(f"instant '{instant}': expected yyyyMMddHHmmssSSS (17 digits), found {len(instant)} characters")
 
     try:

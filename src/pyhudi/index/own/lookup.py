@@ -71,13 +71,27 @@ class OwnLookup:
         if self.bring is not None:
             self.bring(located_groups([located.rename_columns(["key", "asked", "partition", "file_id", "instant"])]))
 
-        # A location whose file group is not there does not count, nor does one of a commit that is not there.
         groups = one_array(group_numbers(located.column("partition_path"), located.column("file_id"), slices))
-        counts = pc.and_(groups.is_valid(), self._committed(located.column("instant")))
-        located, groups = located.filter(counts), groups.filter(one_array(counts))
-
-        known = _by_asked(located, one_array(groups))
+        self._refuse_places(located, groups)
+        known = _by_asked(located, groups)
         return {path: _hits(of, known.get(path)) for path, of in keys.items()}
+
+    def _refuse_places(self, located: pa.Table, groups: pa.Array) -> None:
+        """Raises: Invalid for a location that the table cannot have.
+
+        The index was told of every commit, and is of that state still. So it names the wrong place: the key's row lies
+        elsewhere, and would stay there beside the new one.
+        """
+        is_there = pc.and_(groups.is_valid(), self._committed(located.column("instant")))
+        if (at := pc.index(is_there, False).as_py()) < 0:
+            return
+        wrong = located.slice(at, 1).to_pylist()[0]
+        raise Invalid(
+            f"index '{self.registered.name}' of table '{self.table.name}': expected places of the table as it is now, "
+            f"found file group '{wrong['file_id']}' of partition '{wrong['partition_path']}', by commit "
+            f"'{wrong['instant']}', for record key '{wrong['record_key']}'; mend the index, and let it forget "
+            "everything, its state too: the next write builds it anew"
+        )
 
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
@@ -119,9 +133,10 @@ class OwnLookup:
                 f"{who}: expected an Arrow table of {', '.join(LOCATIONS.names)}, found {type(answer).__name__}"
             )
         found: pa.Table = answer
-        missing = [name for name in LOCATIONS.names if name not in found.column_names]
-        if missing:
-            raise Invalid(f"{who}: expected the columns {', '.join(LOCATIONS.names)}, found no '{missing[0]}'")
+        for name in LOCATIONS.names:
+            if (times := found.column_names.count(name)) != 1:
+                times_found = f"'{name}' {times} times" if times else f"no '{name}'"
+                raise Invalid(f"{who}: expected the columns {', '.join(LOCATIONS.names)}, found {times_found}")
         try:
             found = found.select(LOCATIONS.names).cast(LOCATIONS)
         except pa.ArrowException as error:

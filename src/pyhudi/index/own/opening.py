@@ -7,10 +7,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from pyhudi.errors import HudiError, Unavailable
+from pyhudi.errors import HudiError, Invalid, Unavailable
 from pyhudi.index.own.protocol import IndexOf, LocationChanges, OwnIndex, RegisteredIndex
 
 T = TypeVar("T")
+
+_METHODS = ("state", "locate", "update", "clear", "close")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,15 @@ class OpenIndex:
 
 @contextmanager
 def opened(registered: RegisteredIndex, table: IndexOf) -> Iterator[OpenIndex]:
-    """The index of a table, closed afterwards."""
-    index = OpenIndex(registered.name, _asked(registered.name, "opening", lambda: registered.factory(table)))
+    """The index of a table, closed afterwards. Raises: Invalid where what was opened lacks a method."""
+    own = _asked(registered.name, "opening", lambda: registered.factory(table))
+    lacks = [name for name in _METHODS if not callable(getattr(own, name, None))]
+    if lacks:
+        raise Invalid(
+            f"index '{registered.name}': expected an object with the methods {', '.join(_METHODS)}, found "
+            f"{type(own).__name__} without {', '.join(lacks)}"
+        )
+    index = OpenIndex(registered.name, own)
     try:
         yield index
     finally:

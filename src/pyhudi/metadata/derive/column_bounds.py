@@ -23,7 +23,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.base_files.statistics import ChunkFacts, single_leaves
-from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.conform import conform_array, conform_batch
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.slice_log import DATA_TYPES, Counts, log_source, slice_blocks
 from pyhudi.table.view.file_system_view import SourceFile
@@ -218,7 +218,7 @@ def _read_extremes(file: OpenBaseFile, column: IndexedColumn) -> tuple[int, pa.S
     nulls, lows, highs = 0, [], []
     has_nan = False
     for batch in file.batches([column.top]):
-        values = _leaf(batch, column)
+        values = _leaf(batch, column, path=file.path)
         nulls += values.null_count
         has_nan = has_nan or _has_nan(values)
         low, high = _min_max(values)
@@ -255,7 +255,7 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
             rows = conform_batch(batch if then is None else then.named(batch), wanted, path=path)
             for column in task.columns:
                 if column.top in names:
-                    found[column.name].add(_leaf(rows, column))
+                    found[column.name].add(_leaf(rows, column, path=path))
     return {name: tally.bounds() for name, tally in found.items()}
 
 
@@ -303,13 +303,13 @@ def _has_nan(values: pa.Array) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def _leaf(rows: pa.RecordBatch, column: IndexedColumn) -> pa.Array:
-    """A column's values in the column's own type. A field of a null record is null."""
+def _leaf(rows: pa.RecordBatch, column: IndexedColumn, *, path: str) -> pa.Array:
+    """A column's values as a scan shows them, which is in the column's own type. A field of a null record is null."""
     first, *inner = column.name.split(".")
     values = rows.column(rows.schema.get_field_index(first))
     if inner:
         values = pc.struct_field(values, inner)
-    return values if values.type == column.type else values.cast(column.type)
+    return conform_array(values, column.type, path=path, name=column.name)
 
 
 def _keeps_order(stored: pa.DataType, wanted: pa.DataType) -> bool:

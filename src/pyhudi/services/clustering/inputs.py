@@ -15,10 +15,11 @@ from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, Slic
 from pyhudi.index.bucket import unbucketed_uuid
 from pyhudi.index.doubled_logs import tells_rows
 from pyhudi.index.planned_rings import becoming
+from pyhudi.options.values import COUNT_MAX
 from pyhudi.services.clustering.partitions import partitions_to_cluster
-from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
+from pyhudi.services.clustering.plan import Sizing, is_by_single_files, plan_clustering, requested
 from pyhudi.services.clustering.resizing import plan_rings
-from pyhudi.services.clustering.settings import SORT_COLUMNS, ClusteringSettings
+from pyhudi.services.clustering.settings import SINGLE_FILE_SORT, SORT_COLUMNS, ClusteringSettings
 from pyhudi.services.clustering.trigger import plan_path, why_not_due
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.read.plan import log_reading
@@ -30,8 +31,8 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.changes import change_of
 from pyhudi.versions import LogNaming
+from pyhudi.write.clustering.target import ClusteringTarget, GroupTask
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
 from pyhudi.write.place.curves import Curve, curve_order
 from pyhudi.write.stated_schema import StatedColumns
 
@@ -181,13 +182,26 @@ def group_tasks(
     """One task for each group of a plan, the largest first. One listing per partition.
 
     Files are found by the file groups that the plan names, not by its paths, which are outdated when the table has been
-    moved. Raises: Invalid for a group whose slices lie in several partitions.
+    moved. Raises: Invalid for a group whose slices lie in several partitions, and for one of several slices or files in
+    a plan that sorts each slice in itself.
     """
+    if is_by_single_files(plan):
+        _refuse_joined(plan.input_groups or ())
     current = _current(snapshot, plan)
     tasks = [
         _task(number, group, current, unbucketed_uuid(new_uuid)) for number, group in enumerate(plan.input_groups or ())
     ]
     return sorted(tasks, key=lambda task: -task.size_bytes)
+
+
+def _refuse_joined(groups: Sequence[ClusteringGroup]) -> None:
+    for number, group in enumerate(groups):
+        slices, files = len(group.slices), group.num_output_file_groups
+        if slices != 1 or files != 1:
+            raise Invalid(
+                f"group {number} of a clustering plan of '{SINGLE_FILE_SORT}': expected one file slice that becomes "
+                f"one file, found {slices} slices that become {files} files; take the plan off the timeline: rollback"
+            )
 
 
 def clustering_target(
@@ -224,7 +238,8 @@ def clustering_target(
         as_written=snapshot.as_written_with(written.evolution),
         sort_columns=columns,
         curve=settings.curve,
-        file_size_bytes=settings.file_size_bytes,
+        file_size_bytes=COUNT_MAX if is_by_single_files(plan) else settings.file_size_bytes,
+        compression=settings.asked_compression,
     )
 
 

@@ -12,13 +12,13 @@ from pyhudi.format.timeline.records import (
     ServiceStrategy,
     SliceInfo,
 )
-from pyhudi.services.clustering.settings import SORT_COLUMNS, ClusteringSettings, SliceOrder
+from pyhudi.services.clustering.settings import SINGLE_FILE_SORT, SORT_COLUMNS, ClusteringSettings, SliceOrder
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import FileGroup
 
 OPERATION: Final = "CLUSTER"
-EXECUTION_CLASS: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
-"""Apache Hudi carries a plan out by the class that the plan names."""
+EXECUTION_CLASSES: Final = "org.apache.hudi.client.clustering.run.strategy"
+"""Where the classes are that plans name. Apache Hudi carries a plan out by its class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,17 @@ def plan_clustering(
     params = {SORT_COLUMNS: ",".join(settings.sort_columns)} if settings.sort_columns else {}
     return ClusteringPlan(
         tuple(groups),
-        strategy=ServiceStrategy(EXECUTION_CLASS, params),
+        strategy=ServiceStrategy(f"{EXECUTION_CLASSES}.{settings.execution}", params),
         extra_metadata={},
         preserve_hoodie_metadata=True,
         missing_schedule_partitions=tuple(missing),
     )
+
+
+def is_by_single_files(plan: ClusteringPlan) -> bool:
+    """Whether each slice of a plan is sorted in itself, and stays one file of whatever size."""
+    named = "" if plan.strategy is None else plan.strategy.class_name or ""
+    return named.rpartition(".")[2] == SINGLE_FILE_SORT
 
 
 def requested(plan: ClusteringPlan) -> RequestedReplaceMetadata:
@@ -77,6 +83,8 @@ def requested(plan: ClusteringPlan) -> RequestedReplaceMetadata:
 
 def file_count(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> int:
     """How many files the slices are to become."""
+    if settings.takes_slices_alone:
+        return 1
     size_bytes = sum(size_of(one, sizing) for one in bundle)
     return max(1, -(-size_bytes // settings.file_size_bytes))
 
@@ -89,7 +97,7 @@ def _bundles(
     size_bytes = 0
     for one in _ordered(slices, settings.slice_orders, sizing):
         own = size_of(one, sizing)
-        if not bundles or size_bytes + own > settings.group_size_bytes_max:
+        if not bundles or settings.takes_slices_alone or size_bytes + own > settings.group_size_bytes_max:
             bundles.append([])
             size_bytes = 0
         bundles[-1].append(one)
@@ -110,7 +118,7 @@ def _is_worth_it(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizi
     if len(bundle) > 1:
         return True
     changes = bool(settings.sort_columns or bundle[0].log_files) or file_count(bundle, settings, sizing) > 1
-    return settings.takes_single and changes
+    return changes and (settings.takes_single or settings.takes_slices_alone)
 
 
 def _group(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> ClusteringGroup:

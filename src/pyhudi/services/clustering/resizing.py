@@ -21,8 +21,8 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.write.handles.clustering import GroupTask
-from pyhudi.write.handles.resizing import ResizeTask
+from pyhudi.write.clustering.resizing import ResizeTask
+from pyhudi.write.clustering.target import GroupTask
 from pyhudi.write.place.buckets import refuse_hidden_buckets
 
 

@@ -48,9 +48,9 @@ from pyhudi.txn.action.service_action import (
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import PlanOutdated, judge_clustering
 from pyhudi.txn.undo.rollback import run_rollback
+from pyhudi.write.clustering.groups import cluster_group
+from pyhudi.write.clustering.resizing import resize_group
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.clustering import cluster_group
-from pyhudi.write.handles.resizing import resize_group
 from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.stated_schema import StatedColumns, columns_of_service, stated_by_service
 

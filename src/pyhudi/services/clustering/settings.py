@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self, get_args
 
+from pyhudi.errors import Invalid
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, count, factor, flag
 from pyhudi.predicate.patterns import checked_java_regex
 from pyhudi.table.facts.bucket_facts import RING_COUNT_MAX
+from pyhudi.write.handles.compression import Compression, chosen_compression
 from pyhudi.write.place.curves import Curve
 
 STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
@@ -26,6 +28,25 @@ BUCKETS_MIN: Final = "hoodie.bucket.index.min.num.buckets"
 RESIZING_STRATEGY: Final = "SparkConsistentBucketClusteringPlanStrategy"
 """The strategy of Apache Hudi that resizes rings of buckets. Tables with rings are always resized, whatever is asked.
 """
+
+SORT_AND_SIZE: Final = "SparkSortAndSizeExecutionStrategy"
+SINGLE_FILE_SORT: Final = "SparkSingleFileSortExecutionStrategy"
+"""By this strategy of Apache Hudi each file slice is sorted in itself, and stays one file of whatever size."""
+STREAM_COPY: Final = "SparkStreamCopyClusteringExecutionStrategy"
+_SINGLE_FILE_PLANS: Final = "SparkSingleFileSortPlanStrategy"
+_STREAM_COPY_PLANS: Final = "SparkStreamCopyClusteringPlanStrategy"
+
+_EXECUTIONS: Final[Mapping[str, str]] = {
+    SORT_AND_SIZE: SORT_AND_SIZE,
+    SINGLE_FILE_SORT: SINGLE_FILE_SORT,
+    STREAM_COPY: STREAM_COPY,
+    "SparkBinaryCopyClusteringExecutionStrategy": "SparkBinaryCopyClusteringExecutionStrategy",
+    "JavaSortAndSizeExecutionStrategy": SORT_AND_SIZE,
+    # Plans that resize rings name their strategy themselves.
+    "SparkConsistentBucketClusteringExecutionStrategy": SORT_AND_SIZE,
+    "SingleSparkJobConsistentHashingExecutionStrategy": SORT_AND_SIZE,
+}
+"""The strategies that carry plans out, by the names of Apache Hudi's classes, with those that our plans then name."""
 
 _CURVES: Final[Mapping[str, Curve]] = {name.replace("-", ""): name for name in get_args(Curve)}
 
@@ -59,6 +80,8 @@ _STRATEGIES: Final[Mapping[str, PartitionFilter | None]] = {
     "SparkRecentDaysClusteringPlanStrategy": PartitionFilter.RECENT_DAYS,
     "JavaRecentDaysClusteringPlanStrategy": PartitionFilter.RECENT_DAYS,
     "SparkSelectedPartitionsClusteringPlanStrategy": PartitionFilter.SELECTED,
+    _SINGLE_FILE_PLANS: None,
+    _STREAM_COPY_PLANS: None,
     RESIZING_STRATEGY: None,
 }
 """The strategies by the names of Apache Hudi's classes, with the filter that each of them sets.
@@ -78,6 +101,9 @@ class ClusteringSettings:
     what a group is written to. `takes_single`: a slice may be a group by itself.
     `sort_columns`: rows are written in the order of these; none: in the order in which they are stored. `curve`: what
     that order is. `slice_orders`: the order in which slices come into groups.
+    `execution`: the strategy that plans name; Apache Hudi carries them out by it. `takes_slices_alone`: each slice is a
+    group by itself, and becomes one file. `asked_compression`: the codec that is asked for; None: row groups that are
+    copied keep theirs.
     `partition_filter`, `begin_partition`, `end_partition`, `days`, `days_skipped`, `selected`, `partition_regex`: the
     partitions that are looked into. `begin_partition` and `end_partition` are in the range, and None is no bound.
 
@@ -99,6 +125,9 @@ class ClusteringSettings:
     sort_columns: tuple[str, ...] = ()
     curve: Curve = "linear"
     slice_orders: tuple[SliceOrder, ...] = (SliceOrder.SIZE,)
+    execution: str = SORT_AND_SIZE
+    takes_slices_alone: bool = False
+    asked_compression: Compression | None = None
     partition_filter: PartitionFilter = PartitionFilter.NONE
     begin_partition: str | None = None
     end_partition: str | None = None
@@ -121,6 +150,7 @@ class ClusteringSettings:
         o, d = OptionValues(options), cls()
         strategy = short_class_name(options.get(STRATEGY, ""))
         named = OptionValues({STRATEGY: strategy}).choice(STRATEGY, next(iter(_STRATEGIES)), tuple(_STRATEGIES))
+        execution = _execution(options, named)
         kinds = tuple(kind.value for kind in PartitionFilter)
         asked = PartitionFilter(o.choice(FILTER, d.partition_filter.value, kinds))
 
@@ -130,6 +160,9 @@ class ClusteringSettings:
             sort_columns=_names(options.get(SORT_COLUMNS, "")),
             curve=_CURVES[OptionValues({CURVE: curve}).choice(CURVE, d.curve, tuple(_CURVES))],
             slice_orders=_orders(options.get(ORDER, "")) or d.slice_orders,
+            execution=execution,
+            takes_slices_alone=named == _SINGLE_FILE_PLANS,
+            asked_compression=chosen_compression(o, None),
             partition_filter=_STRATEGIES[named] or asked,
             begin_partition=options.get(BEGIN_PARTITION, "").strip() or None,
             end_partition=options.get(END_PARTITION, "").strip() or None,
@@ -137,6 +170,22 @@ class ClusteringSettings:
             asks_for_rings=named == RESIZING_STRATEGY,
             partition_regex=checked_java_regex(options.get(REGEX, "").strip(), option=REGEX),
         )
+
+
+def _execution(options: Mapping[str, str], plans: str) -> str:
+    """The strategy that plans name. Raises: Invalid for one that does not fit the plans.
+
+    Seen: 1.2.0 plans copies with their own strategy, whatever is asked (`SparkStreamCopyClusteringPlanStrategy`), and
+    a clustering of single files fails on a group of several slices.
+    """
+    asked = short_class_name(options.get(EXECUTION, ""))
+    found = _EXECUTIONS[OptionValues({EXECUTION: asked}).choice(EXECUTION, SORT_AND_SIZE, tuple(_EXECUTIONS))]
+    if found == SINGLE_FILE_SORT and plans != _SINGLE_FILE_PLANS:
+        raise Invalid(
+            f"option '{EXECUTION}'='{asked}': expected '{STRATEGY}'='{_SINGLE_FILE_PLANS}' beside it, found '{plans}': "
+            "it takes groups of one file slice only"
+        )
+    return STREAM_COPY if plans == _STREAM_COPY_PLANS else found
 
 
 def _names(text: str) -> tuple[str, ...]:

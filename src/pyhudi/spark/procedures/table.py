@@ -33,8 +33,8 @@ def _show_table_properties(call: Invocation) -> list[Row]:
 def _truncate_table(call: Invocation) -> list[Row]:
     named, start_ns = call["partitions"], monotonic_ns()
     table = call.table
-    if named:
-        table.delete_partitions(table.partitions_like([part.strip() for part in str(named).split(",")]))
+    if named is not None:
+        table.delete_partitions(table.partitions_like(_patterns(call, "partitions")))
     else:
         table.insert_overwrite_table(table.schema().empty_table())
     return [("SUCCESS", (monotonic_ns() - start_ns) // 1_000_000)]
@@ -42,9 +42,22 @@ def _truncate_table(call: Invocation) -> list[Row]:
 
 def _drop_partition(call: Invocation) -> list[Row]:
     table = call.table
-    patterns = [part.strip() for part in str(call["partition"]).split(",")]
-    table.delete_partitions(table.partitions_like(patterns))
+    table.delete_partitions(table.partitions_like(_patterns(call, "partition")))
     return [("SUCCESS",)]
+
+
+def _patterns(call: Invocation, name: str) -> list[str]:
+    """The partitions that an argument names. Raises: Invalid for an empty name.
+
+    A script whose variable is empty would delete all rows: the partition of a table without partitions has no name.
+    """
+    found = [part.strip() for part in str(call[name]).split(",")]
+    if not all(found):
+        raise Invalid(
+            f"CALL {call.procedure}: {name} => '{call[name]}': expected names of partitions, found an empty one; CALL "
+            "truncate_table without partitions deletes all rows"
+        )
+    return found
 
 
 def _upgrade_table(call: Invocation) -> list[Row]:
@@ -62,7 +75,7 @@ def _version(call: Invocation) -> int:
     said = str(call["to_version"]).strip()
     if said.upper() in _VERSION_WORDS:
         return _VERSION_WORDS.index(said.upper())
-    if not said.isdigit():
+    if not (said.isascii() and said.isdigit()):
         raise Invalid(f"CALL {call.procedure}: to_version => '{said}': expected a version such as NINE or 9")
     return int(said)
 

@@ -33,8 +33,8 @@ class CompactionBeside:
         self._is_off = not OptionValues(options).flag(SERVICES_ENABLED, True)
         self._thread: threading.Thread | None = None
 
-    def start(self, spark: SparkSession) -> None:
-        """Begin to compact, if that is due and nothing runs."""
+    def start(self, spark: SparkSession | None) -> None:
+        """Begin to compact, if that is due and nothing runs. `spark`: None: in this process."""
         if self._is_off or (self._thread is not None and self._thread.is_alive()):
             return
         table = HudiTable.open(self._path)
@@ -45,7 +45,7 @@ class CompactionBeside:
         self._thread = threading.Thread(target=self._run, args=(table, spark), name="pyhudi compaction", daemon=True)
         self._thread.start()
 
-    def _run(self, table: HudiTable, spark: SparkSession) -> None:
+    def _run(self, table: HudiTable, spark: SparkSession | None) -> None:
         try:
             run(table, services=["compaction"], options=self._options, once=True, spark=spark)
         except Exception as error:  # of any kind: nobody waits for this thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyhudi.api.datasource import refuse_bad_options, save_dataframe
 from pyhudi.api.own_names import load_named
@@ -38,18 +38,55 @@ class _Stored(Exception):
     """The batch is in the table already."""
 
 
+class StreamQuery(Protocol):
+    """What Spark says of the query that hands batches to a sink."""
+
+    def id_of(self, rows: DataFrame) -> str:
+        """The id of the query that a batch is of. Its checkpoint keeps it over restarts."""
+
+    def is_stopped(self, query: str) -> bool:
+        """Whether somebody has stopped the query, so that its jobs fail."""
+
+
+class ClassicQuery:
+    """A query whose batches this process runs. `spark`: that of the stream; that of a batch is a copy."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def id_of(self, rows: DataFrame) -> str:
+        return query_id(rows.sparkSession)
+
+    def is_stopped(self, query: str) -> bool:
+        return is_stopped(self._spark, query)
+
+
 class TableSink:
     """Stores the batches of one stream. Spark calls it with one batch after the other."""
 
-    def __init__(self, spark: SparkSession, path: str, options: Mapping[str, object], output_mode: str) -> None:
-        """`spark`: the session of the stream's own DataFrame; that of a batch is a copy, which knows no streams.
+    def __init__(
+        self,
+        spark: SparkSession | None,
+        path: str,
+        options: Mapping[str, object],
+        output_mode: str,
+        *,
+        query: StreamQuery | None = None,
+    ) -> None:
+        """`spark`: the session of the stream's own DataFrame, whose cluster compacts; that of a batch is a copy, which
+        knows no streams. None, with `query`, where another process runs the batches: then this one compacts.
 
         Raises: Invalid, Unsupported for options that no batch could be written with.
         """
         load_named(options)
         merged = merge_options(write=options, opened=None, table={})
         self._settings = StreamSinkSettings.from_options(merged)
-        self._spark, self._path, self._options, self._mode = spark, path, options, _MODES.get(output_mode)
+        self._spark, self._path, self._options = spark, path, options
+        if query is None:
+            assert spark is not None
+            query = ClassicQuery(spark)
+        self._query = query
+        self._mode = _MODES.get(output_mode)
         if self._mode is None:
             raise Invalid(f"outputMode '{output_mode}': expected append, update or complete")
         refuse_bad_options(path, options)
@@ -63,7 +100,7 @@ class TableSink:
         A batch that fails is tried again, as the options say. Raises: the last error; Invalid where another stream
         writes under this one's name.
         """
-        stream = Stream(query_id(rows.sparkSession), self._settings.identifier)
+        stream = Stream(self._query.id_of(rows), self._settings.identifier)
         if self._known is None or self._known.stream != stream:
             self._known = KnownBatches(stream)
         if self._has(self._known, number):
@@ -72,7 +109,7 @@ class TableSink:
         try:
             self._try(self._known, rows, number)
         except Exception as error:
-            if is_stopped(self._spark, stream.query):
+            if self._query.is_stopped(stream.query):
                 raise Stopped from None
             if not self._settings.passes_failed:
                 raise
@@ -96,7 +133,7 @@ class TableSink:
             except _HOPELESS:
                 raise
             except Exception as error:
-                if not left or is_stopped(self._spark, known.stream.query):
+                if not left or self._query.is_stopped(known.stream.query):
                     raise
                 log.warning("%s: batch %s failed, and is tried again in %s ms: %s", self._path, number, wait_ms, error)
             time.sleep(wait_ms / 1_000)

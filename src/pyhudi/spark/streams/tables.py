@@ -30,6 +30,10 @@ class TableStreams:
     def __init__(self, session_of: Callable[[SparkSession], SqlSession]) -> None:
         self._session_of = session_of
 
+    def sink(self, spark: SparkSession, path: str, options: Mapping[str, object], stream: StatedStream) -> StoreBatch:
+        """What stores the batches of a stream."""
+        return TableSink(spark, path, options, stream.mode)
+
     def read(self, spark: SparkSession, path: str, options: Mapping[str, object]) -> DataFrame:
         """`readStream.load`."""
         return stream_dataframe(spark, TableBatches(spark, path, options))
@@ -41,7 +45,7 @@ class TableStreams:
 
     def write(self, rows: DataFrame, path: str, stream: StatedStream) -> StoreBatch:
         """`writeStream.start`: a table that is not there is made by the first batch."""
-        return TableSink(rows.sparkSession, path, stream.options, stream.mode)
+        return self.sink(rows.sparkSession, path, stream.options, stream)
 
     def write_table(self, rows: DataFrame, name: str, stream: StatedStream, *, is_hudi: bool) -> StoreBatch | None:
         """`writeStream.toTable`: a table that is not there is made at once, of the columns of the rows."""
@@ -55,7 +59,7 @@ class TableStreams:
             _make(session, parts, rows, stream)
             entry = session.get_entry(parts)
         options = {**session.options_of_writes(entry), **_written(stream)}
-        return TableSink(rows.sparkSession, entry.path, options, stream.mode)
+        return self.sink(rows.sparkSession, entry.path, options, stream)
 
 
 def _make(session: SqlSession, name: Name, rows: DataFrame, stream: StatedStream) -> None:

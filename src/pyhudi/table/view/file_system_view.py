@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.view.listing import ListedFile
+from pyhudi.table.view.pending import CLUSTERINGS
 from pyhudi.timeline.active import Timeline
 from pyhudi.versions import LogNaming
 
@@ -125,14 +126,11 @@ class SliceByCompletion:
 
 def _is_pending_clustering(requested: str, timeline: Timeline) -> bool:
     """Whether a pending replacement has this time. None but a clustering has logs named after it."""
-    return any(i.requested == requested and i.action in _REPLACING for i in timeline.pending)
+    return any(i.requested == requested and i.action in CLUSTERINGS for i in timeline.pending)
 
 
 def _is_pending_compaction(requested: str, timeline: Timeline) -> bool:
     return any(i.requested == requested and i.action == "compaction" for i in timeline.pending_services)
-
-
-_REPLACING = ("clustering", "replacecommit")
 
 
 @dataclass

@@ -41,7 +41,17 @@ def test_texts_compare_as_their_moments_do(epoch_ms: int, later_ms: int) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2026", "2026112110591712", "20261321105917123", "20261121105917x23", "0000", "0" * 13 + "x"]
+    "text",
+    [
+        "",
+        "2026",
+        "2026112110591712",
+        "20261321105917123",
+        "20261121105917x23",
+        "202611211059171²3",
+        "0000",
+        "0" * 13 + "x",
+    ],
 )
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match=f"instant '{text}'"):

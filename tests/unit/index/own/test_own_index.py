@@ -139,19 +139,32 @@ def test_a_table_without_meta_fields_has_its_keys_computed(tmp_path: Path, kept:
     assert sorted(kept.rows) == [("p", "a"), ("p", "b"), ("q", "c")]
 
 
-def test_a_location_that_is_not_there_does_not_count(tmp_path: Path, kept: Kept) -> None:
-    """The file group is none of the table's, the commit is none, or nobody asked for the key."""
+@pytest.mark.parametrize("file_id, instant", [("none", None), (None, "20990101000000000")])
+def test_a_location_that_the_table_cannot_have_is_refused(
+    tmp_path: Path, kept: Kept, file_id: str | None, instant: str | None
+) -> None:
+    """The file group is none of the table's, or the commit is none. The key's row lies elsewhere, and would stay."""
     table = new_table(tmp_path)
     table.upsert(rows(("a", "p", 1), ("b", "p", 1)))
-    (at_a, at_b) = kept.rows["p", "a"], kept.rows["p", "b"]
-    assert at_a[0] == at_b[0]
-    kept.change = lambda found: pa.concat_tables([
-        found, pa.table({"record_key": ["c", "d", "e"], "partition_path": ["p"] * 3,
-                         "file_id": ["none", at_a[0], at_a[0]], "instant": [at_a[1], "20200101000000000", at_a[1]]}),
-    ])  # fmt: skip
-    assert table.upsert(rows(("a", "p", 2), ("c", "p", 2), ("d", "p", 2))).inserted == 2
-    kept.change = lambda found: found
-    assert stored(table) == [("a", "p", 2), ("b", "p", 1), ("c", "p", 2), ("d", "p", 2)]
+    group, commit = kept.rows["p", "a"]
+    kept.rows["p", "a"] = file_id or group, instant or commit
+    with pytest.raises(Invalid, match=r"expected places of the table as it is now, .* for record key 'a'"):
+        table.upsert(rows(("a", "p", 2), ("c", "p", 2)))
+    assert stored(table) == [("a", "p", 1), ("b", "p", 1)]
+
+    kept.rows, kept.state = {}, None
+    assert table.upsert(rows(("a", "p", 2), ("c", "p", 2))).updated == 1
+    assert stored(table) == [("a", "p", 2), ("b", "p", 1), ("c", "p", 2)]
+
+
+def test_a_location_that_nobody_asked_for_does_not_count(tmp_path: Path, kept: Kept) -> None:
+    table = new_table(tmp_path)
+    table.upsert(rows(("a", "p", 1), ("b", "p", 1)))
+    kept.change = lambda found: pa.concat_tables([found, found, pa.table({
+        "record_key": ["e", "a"], "partition_path": ["p", "q"], "file_id": ["none"] * 2, "instant": ["0"] * 2,
+    })])  # fmt: skip
+    table.upsert(rows(("a", "p", 2)))
+    assert stored(table) == [("a", "p", 2), ("b", "p", 1)]
 
 
 @pytest.mark.parametrize("change, said", [
@@ -159,6 +172,7 @@ def test_a_location_that_is_not_there_does_not_count(tmp_path: Path, kept: Kept)
     (lambda found: found.drop_columns(["instant"]), "found no 'instant'"),
     (lambda found: found.set_column(2, "file_id", pa.nulls(len(found), pa.string())), "whose file_id is null"),
     (lambda found: found.set_column(2, "file_id", pa.array([[1]] * len(found))), "expected texts"),
+    (lambda found: found.append_column("instant", found["instant"]), "found 'instant' 2 times"),
 ])  # fmt: skip
 def test_an_answer_that_is_none_is_refused(
     tmp_path: Path, kept: Kept, change: Callable[[pa.Table], Any], said: str
@@ -258,6 +272,12 @@ def test_what_was_archived_untold_makes_a_new_index(tmp_path: Path, kept: Kept) 
     assert gone.requested not in {instant.requested for instant in table.timeline()}
     table.upsert(rows(("b", "p", 2)))
     assert sorted(kept.rows) == [("p", "b"), *(("p", f"c{n}") for n in range(6))]
+
+
+def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
+    register_index(name := f"none.{tmp_path.name}", lambda _: object())  # type: ignore[arg-type,return-value]
+    with pytest.raises(Invalid, match=r"methods state, .*, found object without state, locate, update, clear, close"):
+        new_table(tmp_path, name).upsert(rows(("a", "p", 1)))
 
 
 def test_an_index_that_nobody_registered_is_refused(tmp_path: Path) -> None:

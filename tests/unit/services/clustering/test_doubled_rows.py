@@ -10,7 +10,7 @@ from pyhudi import Conflict, HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.services.clustering import run
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.write.handles.resizing import resize_group
+from pyhudi.write.clustering.resizing import resize_group
 from tests.golden.test_resizings import check_places
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
 

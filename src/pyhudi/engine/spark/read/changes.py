@@ -18,7 +18,7 @@ def changes_to_dataframe(
     spark: SparkSession, location: StorageLocation, plan: ChangePlan, *, are_texts: bool
 ) -> DataFrame:
     """The changes of a plan. `are_texts`: in Apache Hudi's columns. Memory of a task: as `read_piece`."""
-    refuse_unshared(location)
+    refuse_unshared(spark, location)
     lean = replace(plan, pieces=())  # each task is told its own pieces only
 
     def read(storage: Storage, piece: ChangePiece) -> Iterator[pa.RecordBatch]:

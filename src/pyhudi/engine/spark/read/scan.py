@@ -63,7 +63,7 @@ def plan_to_dataframe(
     `narrowing`: tells the files that a query's filters leave, when Spark plans the query. Native scans and slices that
     this process merges once a query needs them go by it.
     """
-    refuse_unshared(location)
+    refuse_unshared(spark, location)
     left_by = None if narrowing is None or not is_classic(spark) else LeftByIndexes(spark, narrowing).of
 
     is_native = not is_overwritten(plan.schema_read.names) and plan.as_written.is_today

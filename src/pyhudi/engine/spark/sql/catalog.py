@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.java import java_class
-from pyhudi.engine.spark.refusals import is_hudi
 from pyhudi.engine.spark.sql.gateway import (
     CATALYST,
     constructor_types,
@@ -33,7 +33,7 @@ from pyhudi.sql.words import Name, quoted_text
 CATALOG = "spark_catalog"
 SCAN = "hudi_scan"
 _TABLES = f"{CATALYST}.catalog"
-_LEVELS_MAX = 5
+LEVELS_MAX = 5
 """Of folders, from one that a statement names up to the table that it may lie in."""
 
 _COMMENT = 2
@@ -49,7 +49,6 @@ class CatalogEntry:
     path: str
     properties: Mapping[str, str]
     partition_by: tuple[str, ...]
-    columns: t.StructType
     is_managed: bool
 
     @property
@@ -95,13 +94,18 @@ class SessionCatalog:
             path=path_of(str(location.toString())),
             properties=_dict_of(table.properties()),
             partition_by=tuple(_list_of(table.partitionColumnNames())),
-            columns=t.StructType.fromJson(_json(table.schema())),
             is_managed=table.tableType().name() == "MANAGED",
         )
 
     def exists(self, name: Name) -> bool:
         """Whether a table or view has this name."""
         return self._table(name) is not None
+
+    def columns(self, entry: CatalogEntry) -> t.StructType:
+        """The columns of an entry, with their comments."""
+        table = self._table(entry.full_name)
+        assert table is not None
+        return t.StructType.fromJson(_json(table.schema()))
 
     def default_path(self, database: str, name: str) -> str:
         """Where a managed table of this name lies."""
@@ -221,7 +225,7 @@ def find_table_above(spark: SparkSession, folder: str) -> str | None:
     try:
         path = java_class(spark, "org.apache.hadoop.fs.Path")(folder)
         files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        for _ in range(_LEVELS_MAX):
+        for _ in range(LEVELS_MAX):
             if files.exists(java_class(spark, "org.apache.hadoop.fs.Path")(path, ".hoodie/hoodie.properties")):
                 return path_of(str(path.toString()))
             path = path.getParent()

@@ -7,7 +7,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from pyhudi.engine.spark.connect.texts import columns_of
 from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.errors import Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 
@@ -17,8 +19,11 @@ def parsed_columns(spark: SparkSession, text: str) -> t.StructType:
 
     Raises: Spark's ParseException; Unsupported for defaults.
     """
-    parsed = spark._jsparkSession.sessionState().sqlParser().parseTableSchema(text)
-    columns = t.StructType.fromJson(json.loads(parsed.json()))
+    if is_classic(spark):
+        parsed = spark._jsparkSession.sessionState().sqlParser().parseTableSchema(text)
+        columns = t.StructType.fromJson(json.loads(parsed.json()))
+    else:
+        columns = columns_of(spark, text)
     for field in columns.fields:
         if "CURRENT_DEFAULT" in field.metadata or "GENERATION_EXPRESSION" in field.metadata:
             raise Unsupported(f"column '{field.name}': a Hudi table has no defaults and no generated columns")

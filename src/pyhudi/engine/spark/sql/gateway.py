@@ -8,7 +8,9 @@ import pyspark
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.engine.spark.connect.texts import settings_of
 from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.errors import Unsupported
 
 CATALYST: Final = "org.apache.spark.sql.catalyst"
@@ -97,6 +99,8 @@ def start_callbacks(spark: SparkSession) -> None:
 
 def session_options(spark: SparkSession, prefix: str) -> dict[str, str]:
     """The session's settings whose names begin with a prefix."""
+    if not is_classic(spark):
+        return settings_of(spark, prefix)
     names = str(spark._jsparkSession.sessionState().conf().settings().keySet().toString())
     found = {}
     for name in names.strip("[]").split(", "):

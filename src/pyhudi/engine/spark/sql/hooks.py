@@ -1,19 +1,20 @@
-"""Wrapping `SparkSession.sql` and `table`, so that names of Hudi tables are understood. Classic sessions only."""
+"""Wrapping `SparkSession.sql` and `table`, so that names of Hudi tables are understood."""
 
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.catalog import Catalog
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine.spark.classes import SparkClasses, session_behind
 
 _MARK = "_pyhudi_sql"
 
 RunSql = Callable[..., DataFrame]
 """`(session, PySpark's own sql bound to the session, text, args, **frames)`."""
 
-Prime = Callable[[SparkSession, Callable[..., DataFrame], str], None]
-"""Makes a name known to Spark before Spark looks it up."""
+Find = Callable[[SparkSession, Callable[..., DataFrame], str], DataFrame | None]
+"""The rows of a name; None where Spark is to look it up itself, to which the name was made known."""
 
 
 ReadTable = Callable[[SparkSession, Callable[..., DataFrame], str, Mapping[str, object]], DataFrame | None]
@@ -38,18 +39,19 @@ def leave_catalog_of_hudi(spark: SparkSession) -> None:
 
 
 def wrap_sql(
+    classes: SparkClasses,
     *,
     run: RunSql,
-    prime: Prime,
+    find: Find,
     read: ReadTable,
     refresh: Refresh,
     options_of: Callable[[Any], Mapping[str, object]],
 ) -> Callable[[SparkSession], Callable[..., DataFrame]]:
-    """Wrap PySpark's classes, once per process. Gives PySpark's own `sql` of a session.
+    """Wrap PySpark's classes of a kind, once per process. Gives PySpark's own `sql` of a session.
 
     `options_of`: what a `DataFrameReader` was given so far.
     """
-    kind = SparkSession
+    kind = classes.session
     if _MARK in kind.__dict__:
         return functools.partial(_own_sql, getattr(kind, _MARK))
     original = kind.__dict__["sql"]
@@ -60,16 +62,16 @@ def wrap_sql(
         return run(self, own(self), sqlQuery, args, **kwargs)
 
     setattr(kind, _MARK, staticmethod(original))
-    kind.sql = sql  # type: ignore[method-assign]
-    _prime_first(prime, own)
-    _read_by_name(read, options_of, own)
-    _refresh_by_name(refresh, own)
+    kind.sql = sql
+    _find_first(kind, find, own)
+    _read_by_name(classes.reader, read, options_of, own)
+    _refresh_by_name(classes.catalog, refresh, own)
     return own
 
 
-def _refresh_by_name(refresh: Refresh, own: Callable[[SparkSession], Callable[..., DataFrame]]) -> None:
+def _refresh_by_name(kind: Any, refresh: Refresh, own: Callable[[SparkSession], Callable[..., DataFrame]]) -> None:
     """Spark's own refresh fails for a table whose plan is not analysed."""
-    original = Catalog.__dict__["refreshTable"]
+    original = kind.__dict__["refreshTable"]
 
     @functools.wraps(original)
     def call(self: Any, tableName: str) -> None:  # noqa: N803
@@ -77,35 +79,39 @@ def _refresh_by_name(refresh: Refresh, own: Callable[[SparkSession], Callable[..
         if not refresh(session, own(session), tableName):
             original(self, tableName)
 
-    Catalog.refreshTable = call  # type: ignore[method-assign]
+    kind.refreshTable = call
 
 
 def _own_sql(original: Callable[..., DataFrame], session: SparkSession) -> Callable[..., DataFrame]:
     return functools.partial(original, session)
 
 
-def _prime_first(prime: Prime, own: Callable[[SparkSession], Callable[..., DataFrame]]) -> None:
-    original = SparkSession.__dict__["table"]
+def _find_first(kind: Any, find: Find, own: Callable[[SparkSession], Callable[..., DataFrame]]) -> None:
+    original = kind.__dict__["table"]
 
     @functools.wraps(original)
     def call(self: Any, tableName: str) -> DataFrame:  # noqa: N803
-        prime(self, own(self), tableName)
-        return original(self, tableName)
+        found = find(self, own(self), tableName)
+        if found is not None:
+            return found
+        rows: DataFrame = original(self, tableName)
+        return rows
 
-    SparkSession.table = call  # type: ignore[method-assign]
+    kind.table = call
 
 
 def _read_by_name(
+    kind: Any,
     read: ReadTable,
     options_of: Callable[[Any], Mapping[str, object]],
     own: Callable[[SparkSession], Callable[..., DataFrame]],
 ) -> None:
-    original = DataFrameReader.__dict__["table"]
+    original = kind.__dict__["table"]
 
     @functools.wraps(original)
     def call(self: Any, tableName: str) -> DataFrame:  # noqa: N803
-        session = self._spark
+        session = session_behind(self)
         found = read(session, own(session), tableName, options_of(self))
         return original(self, tableName) if found is None else found
 
-    DataFrameReader.table = call  # type: ignore[method-assign]
+    kind.table = call

@@ -6,7 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from pyhudi.engine.spark.connect.store_assignment import store_assigned
 from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.gateway import CATALYST, dataframe_of, find_class
 from pyhudi.engine.spark.write.keys import quoted
 
@@ -22,6 +24,8 @@ def stored_as(rows: DataFrame, columns: Sequence[t.StructField], *, table_name: 
     Raises: Spark's AnalysisException for columns that are missing, too many, or of a type that may not be stored so.
     """
     spark = rows.sparkSession
+    if not is_classic(spark):
+        return store_assigned(rows, columns, table_name=table_name, by_name=by_name)
     wanted = t.StructType([t.StructField(field.name, field.dataType, True) for field in columns])
     types = java_class(spark, f"{CATALYST}.types.DataTypeUtils")
     expected = types.toAttributes(spark._jsparkSession.parseDataType(wanted.json()))

@@ -7,20 +7,24 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.engine.spark.connect.texts import literal_texts, variables_in
 from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.gateway import sql_class, value_of
 
 _VARIABLE = "${"
 
 
 def literals(
-    args: Mapping[str, Any] | Sequence[Any], spark_sql: Callable[..., DataFrame]
+    spark: SparkSession, args: Mapping[str, Any] | Sequence[Any], spark_sql: Callable[..., DataFrame]
 ) -> dict[str, str] | list[str]:
     """The values of parameters as SQL text, as Spark itself understands them: by name, or in order.
 
     Spark would put a variable in place of `${name}` in the text of a value. Its text has none.
     Raises: Spark's own error for a value of an unknown type.
     """
+    if not is_classic(spark):
+        return literal_texts(args)
     names = [name for name in args if re.fullmatch(r"\w+", name)] if isinstance(args, Mapping) else []
     marks = [f":{name}" for name in names] if isinstance(args, Mapping) else ["?"] * len(args)
     if not marks:
@@ -50,6 +54,8 @@ def with_variables(spark: SparkSession, text: str) -> str:
     """The text with the values of Spark's variables, `${name}`, in place of them, as Spark reads it."""
     if _VARIABLE not in text:
         return text
+    if not is_classic(spark):
+        return variables_in(spark, text)
     sessions = sql_class(spark, "SparkSession")
     before = value_of(sessions.getActiveSession())
     sessions.setActiveSession(spark._jsparkSession)  # variables are those of the active session's settings

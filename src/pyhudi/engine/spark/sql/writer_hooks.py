@@ -1,14 +1,15 @@
-"""Wrapping PySpark's calls that write to a table by its name: those about Hudi tables end in pyhudi. Classic only."""
+"""Wrapping PySpark's calls that write to a table by its name: those about Hudi tables end in pyhudi."""
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql.catalog import Catalog
-from pyspark.sql.readwriter import DataFrameWriterV2
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+
+from pyhudi.engine.spark.classes import SparkClasses, frame_of, is_of_connect
 
 _MARK = "_pyhudi_by_name"
 _STATE = "_pyhudi_table"
@@ -44,21 +45,24 @@ class TableWrites(Protocol):
         """`writeTo`. `action`: the name of the call that ends it."""
 
 
-def wrap_table_writers(writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]) -> None:
-    """Wrap the classes once per process. `state_of`: what a `DataFrameWriter` was given so far."""
-    if DataFrameWriter.__dict__.get(_MARK):
+def wrap_table_writers(
+    classes: SparkClasses, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]
+) -> None:
+    """Wrap the classes of a kind once per process. `state_of`: what a `DataFrameWriter` was given so far."""
+    if classes.writer.__dict__.get(_MARK):
         return
-    _wrap_save(writes, state_of)
-    _wrap_insert(writes, state_of)
-    _wrap_creation(writes)
-    _note_calls()
+    _wrap_save(classes.writer, writes, state_of)
+    _wrap_insert(classes.writer, writes, state_of)
+    for name in ("createTable", "createExternalTable"):
+        _wrap_creation(classes.catalog, name, writes)
+    _note_calls(classes.writer_of_tables)
     for action in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
-        _wrap_action(action, writes)
-    setattr(DataFrameWriter, _MARK, True)
+        _wrap_action(classes.writer_of_tables, action, writes)
+    setattr(classes.writer, _MARK, True)
 
 
-def _wrap_save(writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]) -> None:
-    original = DataFrameWriter.__dict__["saveAsTable"]
+def _wrap_save(kind: Any, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]) -> None:
+    original = kind.__dict__["saveAsTable"]
 
     @functools.wraps(original)
     def call(
@@ -78,33 +82,28 @@ def _wrap_save(writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]
             {**state["options"], **options},
             partition_by=tuple(said or state["partition_by"]),
         )
-        if not writes.save(self._df, table):
+        if not writes.save(frame_of(self), table):
             original(self, name, format, mode, partitionBy, **options)
 
-    DataFrameWriter.saveAsTable = call  # type: ignore[method-assign]
+    kind.saveAsTable = call
 
 
-def _wrap_insert(writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]) -> None:
-    original = DataFrameWriter.__dict__["insertInto"]
+def _wrap_insert(kind: Any, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]) -> None:
+    original = kind.__dict__["insertInto"]
 
     @functools.wraps(original)
     def call(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         state = state_of(self)
         overwrites = overwrite if overwrite is not None else (state["mode"] or "").lower() == "overwrite"
         table = StatedTable(tableName, state["format"], state["mode"], dict(state["options"]))
-        if not writes.insert(self._df, table, overwrites):
+        if not writes.insert(frame_of(self), table, overwrites):
             original(self, tableName, overwrite)
 
-    DataFrameWriter.insertInto = call  # type: ignore[method-assign]
+    kind.insertInto = call
 
 
-def _wrap_creation(writes: TableWrites) -> None:
-    for name in ("createTable", "createExternalTable"):
-        _wrap_one_creation(name, writes)
-
-
-def _wrap_one_creation(name: str, writes: TableWrites) -> None:
-    original = Catalog.__dict__[name]
+def _wrap_creation(kind: Any, name: str, writes: TableWrites) -> None:
+    original = kind.__dict__[name]
 
     @functools.wraps(original)
     def call(
@@ -125,24 +124,27 @@ def _wrap_one_creation(name: str, writes: TableWrites) -> None:
         found: DataFrame = original(self, tableName, path, source, schema, **more, **options)
         return found
 
-    setattr(Catalog, name, call)
+    setattr(kind, name, call)
 
 
-def _note_calls() -> None:
+def _note_calls(kind: Any) -> None:
     """Let a `DataFrameWriterV2` keep what it is told."""
 
     def note(name: str, keep: Callable[..., None]) -> None:
-        original = DataFrameWriterV2.__dict__[name]
+        original = kind.__dict__[name]
 
         @functools.wraps(original)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             keep(self, *args, **kwargs)
             return original(self, *args, **kwargs)
 
-        setattr(DataFrameWriterV2, name, call)
+        setattr(kind, name, call)
 
-    def begin(self: Any, df: DataFrame, table: str) -> None:
-        setattr(self, _STATE, StatedTable(table))
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = signature.bind(self, *args, **kwargs).arguments
+        setattr(self, _STATE, StatedTable(given["table"]))
+
+    signature = inspect.signature(kind.__init__)
 
     def using(self: Any, provider: str) -> None:
         _stated(self).source = provider
@@ -157,8 +159,7 @@ def _note_calls() -> None:
         _stated(self).properties[property] = value
 
     def partitioned_by(self: Any, col: Any, *cols: Any) -> None:
-        names = (one if isinstance(one, str) else one._jc.toString() for one in (col, *cols))
-        _stated(self).partition_by = tuple(names)
+        _stated(self).partition_by = tuple(_column_name(one) for one in (col, *cols))
 
     note("__init__", begin)
     note("using", using)
@@ -168,16 +169,23 @@ def _note_calls() -> None:
     note("partitionedBy", partitioned_by)
 
 
-def _wrap_action(action: str, writes: TableWrites) -> None:
-    original = DataFrameWriterV2.__dict__[action]
+def _column_name(column: Any) -> str:
+    """The name of a column, as Spark writes it."""
+    if isinstance(column, str):
+        return column
+    return str(column._expr) if is_of_connect(type(column)) else str(column._jc.toString())
+
+
+def _wrap_action(kind: Any, action: str, writes: TableWrites) -> None:
+    original = kind.__dict__[action]
 
     @functools.wraps(original)
     def call(self: Any, *args: Any) -> None:
         condition = args[0] if args else None
-        if not writes.write_to(self._df, _stated(self), action, condition):
+        if not writes.write_to(frame_of(self), _stated(self), action, condition):
             original(self, *args)
 
-    setattr(DataFrameWriterV2, action, call)
+    setattr(kind, action, call)
 
 
 def _stated(writer: Any) -> StatedTable:

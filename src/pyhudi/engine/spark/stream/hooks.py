@@ -1,4 +1,4 @@
-"""Wrapping PySpark's stream readers and writers, so that those of the format `hudi` run pyhudi's code. Classic only."""
+"""Wrapping PySpark's stream readers and writers, so that those of the format `hudi` run pyhudi's code."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from pyhudi.engine.spark.refusals import is_hudi
+from pyhudi.engine.spark.classes import SparkClasses, frame_of, session_behind
+from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.register import add_partitions, note_calls, one_path, refuse_layout, writer_state
 from pyhudi.errors import Invalid
 
@@ -26,11 +26,13 @@ class StatedStream:
     """What a stream writer was told.
 
     `mode`: append, update or complete. `options`: but for those of Spark's own. `location`: the option `path`, or None.
+    `checkpoint`: the folder of the stream's checkpoint, as it is said; empty where the session's setting says it.
     """
 
     mode: str
     options: Mapping[str, object]
     location: str | None
+    checkpoint: str
 
 
 class Streams(Protocol):
@@ -49,21 +51,21 @@ class Streams(Protocol):
         """`writeStream.toTable`. `is_hudi`: the writer says that the table is one of Hudi."""
 
 
-def wrap_streams(streams: Streams) -> None:
-    """Wrap the classes once per process."""
-    if DataStreamWriter.__dict__.get(_MARK):
+def wrap_streams(classes: SparkClasses, streams: Streams) -> None:
+    """Wrap the classes of a kind once per process."""
+    if classes.stream_writer.__dict__.get(_MARK):
         return
-    note_calls(DataStreamReader)
-    note_calls(DataStreamWriter)
-    _wrap_load(streams)
-    _wrap_read_table(streams)
-    _wrap_start(streams)
-    _wrap_to_table(streams)
-    setattr(DataStreamWriter, _MARK, True)
+    note_calls(classes.stream_reader)
+    note_calls(classes.stream_writer)
+    _wrap_load(classes.stream_reader, streams)
+    _wrap_read_table(classes.stream_reader, streams)
+    _wrap_start(classes.stream_writer, streams)
+    _wrap_to_table(classes.stream_writer, streams)
+    setattr(classes.stream_writer, _MARK, True)
 
 
-def _wrap_load(streams: Streams) -> None:
-    original = DataStreamReader.__dict__["load"]
+def _wrap_load(kind: Any, streams: Streams) -> None:
+    original = kind.__dict__["load"]
 
     @functools.wraps(original)
     def call(
@@ -71,28 +73,29 @@ def _wrap_load(streams: Streams) -> None:
     ) -> DataFrame:
         state = writer_state(self)
         if not is_hudi(format or state["format"]):
-            return original(self, path, format, schema, **options)
+            other: DataFrame = original(self, path, format, schema, **options)
+            return other
         if schema is not None or state.get("schema") is not None:
             raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
         given = {**state["options"], **options}
-        return streams.read(self._spark, one_path(path, given), _others(given))
+        return streams.read(session_behind(self), one_path(path, given), _others(given))
 
-    DataStreamReader.load = call  # type: ignore[method-assign]
+    kind.load = call
 
 
-def _wrap_read_table(streams: Streams) -> None:
-    original = DataStreamReader.__dict__["table"]
+def _wrap_read_table(kind: Any, streams: Streams) -> None:
+    original = kind.__dict__["table"]
 
     @functools.wraps(original)
     def call(self: Any, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's own name
-        found = streams.read_table(self._spark, tableName, _others(writer_state(self)["options"]))
+        found = streams.read_table(session_behind(self), tableName, _others(writer_state(self)["options"]))
         return original(self, tableName) if found is None else found
 
-    DataStreamReader.table = call  # type: ignore[method-assign]
+    kind.table = call
 
 
-def _wrap_start(streams: Streams) -> None:
-    original = DataStreamWriter.__dict__["start"]
+def _wrap_start(kind: Any, streams: Streams) -> None:
+    original = kind.__dict__["start"]
 
     @functools.wraps(original)
     def call(
@@ -106,18 +109,20 @@ def _wrap_start(streams: Streams) -> None:
     ) -> StreamingQuery:
         state = writer_state(self)
         if not is_hudi(format or state["format"]):
-            return original(self, path, format, outputMode, partitionBy, queryName, **options)
+            other: StreamingQuery = original(self, path, format, outputMode, partitionBy, queryName, **options)
+            return other
         given = {**state["options"], **options}
         _refuse_unfit(self, given)
         stream = _stated(self, given, outputMode, partitionBy)
-        store = streams.write(self._df, one_path(path, given), stream)
-        return original(_anew(self, given, stream.mode, queryName, store))
+        store = streams.write(frame_of(self), one_path(path, given), stream)
+        query: StreamingQuery = original(_anew(self, given, stream.mode, queryName, store))
+        return query
 
-    DataStreamWriter.start = call  # type: ignore[method-assign]
+    kind.start = call
 
 
-def _wrap_to_table(streams: Streams) -> None:
-    original, start = DataStreamWriter.__dict__["toTable"], DataStreamWriter.__dict__["start"]
+def _wrap_to_table(kind: Any, streams: Streams) -> None:
+    original, start = kind.__dict__["toTable"], kind.__dict__["start"]
 
     @functools.wraps(original)
     def call(
@@ -135,13 +140,15 @@ def _wrap_to_table(streams: Streams) -> None:
         if names_hudi:
             _refuse_unfit(self, given)  # before a table is made
         stream = _stated(self, given, outputMode, partitionBy)
-        store = streams.write_table(self._df, tableName, stream, is_hudi=names_hudi)
+        store = streams.write_table(frame_of(self), tableName, stream, is_hudi=names_hudi)
         if store is None:
-            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+            other: StreamingQuery = original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+            return other
         _refuse_unfit(self, given)
-        return start(_anew(self, given, stream.mode, queryName, store))
+        query: StreamingQuery = start(_anew(self, given, stream.mode, queryName, store))
+        return query
 
-    DataStreamWriter.toTable = call  # type: ignore[method-assign]
+    kind.toTable = call
 
 
 def _stated(writer: Any, given: Mapping[str, object], mode: str | None, partition_by: Any) -> StatedStream:
@@ -150,7 +157,8 @@ def _stated(writer: Any, given: Mapping[str, object], mode: str | None, partitio
     options = _others(given)
     add_partitions(options, partition_by or state["partition_by"])
     location = next((str(value) for name, value in given.items() if name.lower() == "path"), None)
-    return StatedStream((mode or state.get("output_mode") or "append").lower(), options, location)
+    checkpoint = next((str(value) for name, value in given.items() if name.lower() == _CHECKPOINT.lower()), "")
+    return StatedStream((mode or state.get("output_mode") or "append").lower(), options, location, checkpoint)
 
 
 def _refuse_unfit(writer: Any, given: Mapping[str, object]) -> None:
@@ -160,7 +168,7 @@ def _refuse_unfit(writer: Any, given: Mapping[str, object]) -> None:
     """
     refuse_layout(writer_state(writer))
     is_stated = any(name.lower() == _CHECKPOINT.lower() and text for name, text in given.items())
-    if not is_stated and not writer._spark.conf.get(_CHECKPOINT_OF_ALL, None):
+    if not is_stated and not session_behind(writer).conf.get(_CHECKPOINT_OF_ALL, None):
         raise Invalid(f"option '{_CHECKPOINT}': expected a folder for the stream's checkpoint, found none")
 
 
@@ -169,13 +177,13 @@ def _others(given: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in given.items() if name.lower() not in ("path", _CHECKPOINT.lower())}
 
 
-def _anew(writer: Any, given: Mapping[str, object], mode: str, name: str | None, store: StoreBatch) -> DataStreamWriter:
+def _anew(writer: Any, given: Mapping[str, object], mode: str, name: str | None, store: StoreBatch) -> Any:
     """A writer that hands each batch to `store`, with the trigger, name and checkpoint of another.
 
     The other may know partition columns, with which Spark hands no batch to Python.
     """
     state = writer_state(writer)
-    new = DataStreamWriter(writer._df).outputMode(mode).foreachBatch(store)
+    new = frame_of(writer).writeStream.outputMode(mode).foreachBatch(store)
     for option, value in given.items():
         if option.lower() == _CHECKPOINT.lower():
             new = new.option(option, str(value))

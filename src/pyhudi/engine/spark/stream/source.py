@@ -4,9 +4,7 @@ Spark keeps the offsets in the query's checkpoint, as text. So a restart asks fo
 """
 
 import functools
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,39 +12,13 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.sql.gateway import dataframe_of, find_class, scala_object, some, start_callbacks, value_of
+from pyhudi.engine.spark.stream.offsets import StreamOffset
 from pyhudi.engine.spark.stream.running import Stopped, find_query_id, is_stopped
 from pyhudi.engine.spark.write.keys import quoted
-from pyhudi.errors import Invalid, NotFound, Unsupported
+from pyhudi.errors import NotFound, Unsupported
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _READ: Final = "org.apache.spark.sql.connector.read.streaming"
-_END, _OLDER_END, _START = "offsetCommitTime", "commitTime", "start"
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOffset:
-    """Where a batch ends. `start`: where the stream begins, in the offset of its first batch; None in later ones.
-
-    Seen: the entry `offsetCommitTime` is that of 1.2.0; that of 0.15 is `commitTime`.
-    """
-
-    end: str
-    start: str | None = None
-
-    def format(self) -> str:
-        return json.dumps({_END: self.end, **({} if self.start is None else {_START: self.start})})
-
-    @classmethod
-    def parse(cls, text: str) -> "StreamOffset":
-        """Raises: Invalid for a text that is no offset of a Hudi table."""
-        try:
-            found = json.loads(text)
-            end = found.get(_END) or found[_OLDER_END]
-            return cls(str(end), found.get(_START))
-        except (ValueError, KeyError, AttributeError):
-            raise Invalid(
-                f"offset {text[:80]!r} of a stream: expected one of a Hudi table; the checkpoint is of another source"
-            ) from None
 
 
 class Batches(Protocol):

@@ -12,7 +12,7 @@ from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.hfile.rows import row_batches
 from pyhudi.format.schema.conversion import arrow_from_avro
-from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file, without_columns
 
 BLOOM_BLOCK: Final = "bloomFilter"
 """The meta block with the Bloom filter, as the text that other formats keep in their footer."""
@@ -81,7 +81,7 @@ class HFileBaseFile:
             return
         if not columns:
             if self.row_count:
-                yield pa.record_batch([pa.nulls(self.row_count)], ["rows"]).select([])
+                yield without_columns(self.row_count)
             return
         wanted = pa.schema([self.schema.field(name) for name in columns])
         for batch in row_batches(self._reader, self._schema_text, tuple(columns), path=self.path):

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO
@@ -11,11 +11,12 @@ import pyarrow as pa
 from lance.file import LanceFileReader
 
 from pyhudi.errors import HudiError
-from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, telling_corrupt, without_columns
 from pyhudi.table.slices.base_files.zones import as_instants, instants_of
 
-_KIND = "a whole Lance file"
-_BROKEN = (pa.ArrowException, OSError, ValueError, RuntimeError)
+_named = partial(
+    telling_corrupt, kind="a whole Lance file", broken=(pa.ArrowException, OSError, ValueError, RuntimeError)
+)
 
 _HELD_FACTOR = 4
 """How many times its stored size a file may take in memory, as a rule of thumb."""
@@ -69,7 +70,7 @@ class LanceBaseFile:
         if not self.row_count or (groups is not None and not len(groups)):
             return
         if not columns:
-            yield pa.record_batch([pa.nulls(self.row_count)], ["rows"]).select([])
+            yield without_columns(self.row_count)
             return
         wanted = pa.schema([self.schema.field(name) for name in columns])
         with _named(self.path):
@@ -86,13 +87,3 @@ class LanceBaseFile:
 
     def close(self) -> None:
         self._copy.unlink(missing_ok=True)
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    try:
-        yield
-    except HudiError:
-        raise
-    except _BROKEN as error:
-        raise corrupt_file(path, _KIND, error) from error

@@ -1,16 +1,15 @@
 """ORC base files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.orc as orc
 
-from pyhudi.errors import HudiError, Unsupported
+from pyhudi.errors import Unsupported
 from pyhudi.format.orc.tail import OrcTail, decode_tail, decode_writer_zone
-from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, telling_corrupt, without_columns
 from pyhudi.table.slices.base_files.zones import (
     NANOSECOND_MILLIS,
     UTC_NAMES,
@@ -19,8 +18,7 @@ from pyhudi.table.slices.base_files.zones import (
     instants_of,
 )
 
-_KIND = "a whole ORC file"
-_BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
+_named = partial(telling_corrupt, kind="a whole ORC file", broken=(pa.ArrowException, OSError, UnicodeDecodeError))
 
 _HELD_FACTOR = 4
 """How many times its stored size a file may take in memory, as a rule of thumb."""
@@ -87,7 +85,7 @@ class OrcBaseFile:
 
     def _stripe(self, number: int, wanted: pa.Schema) -> pa.RecordBatch:
         if not len(wanted):
-            return _without_columns(self.group_rows[number])
+            return without_columns(self.group_rows[number])
         zone = self._zone(number) if any(has_timestamp(field.type) for field in wanted) else None
         with _named(self.path):
             # The file gives columns in its own order, whatever the order of their names here.
@@ -116,17 +114,3 @@ class OrcBaseFile:
 
     def close(self) -> None:
         self._source.close()
-
-
-def _without_columns(rows: int) -> pa.RecordBatch:
-    return pa.record_batch([pa.nulls(rows)], ["rows"]).select([])
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    try:
-        yield
-    except HudiError:
-        raise
-    except _BROKEN as error:
-        raise corrupt_file(path, _KIND, error) from error

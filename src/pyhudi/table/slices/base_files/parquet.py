@@ -1,18 +1,17 @@
 """Parquet base files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import HudiError, Unsupported
-from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, telling_corrupt
 from pyhudi.table.slices.base_files.statistics import ParquetStatistics
 
-_KIND = "a whole Parquet file"
-_BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
+_named = partial(telling_corrupt, kind="a whole Parquet file", broken=(pa.ArrowException, OSError, UnicodeDecodeError))
 _ENCRYPTED = b"PARE"
 
 
@@ -73,16 +72,6 @@ class ParquetBaseFile(ParquetStatistics):
     def close(self) -> None:
         self._file.close()
         self._source.close()
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    try:
-        yield
-    except HudiError:
-        raise
-    except _BROKEN as error:
-        raise corrupt_file(path, _KIND, error) from error
 
 
 def _is_encrypted(source: BinaryIO) -> bool:

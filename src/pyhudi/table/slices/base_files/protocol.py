@@ -1,11 +1,12 @@
 """The protocol of an open base file, whatever its format."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import pyarrow as pa
 
-from pyhudi.errors import CorruptFile
+from pyhudi.errors import CorruptFile, HudiError
 from pyhudi.table.slices.base_files.statistics import Statistics
 
 BATCH_ROWS = 65_536
@@ -60,3 +61,19 @@ def corrupt_file(path: str, kind: str, error: Exception) -> CorruptFile:
         path, 0, expected=kind, found=f"one that does not read ({error})",
         hint="It is cut short or damaged; restore it, or travel to a time before it was written.",
     )  # fmt: skip
+
+
+@contextmanager
+def telling_corrupt(path: str, kind: str, broken: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Errors of the library that reads a format become `corrupt_file`. `broken`: what it raises for a damaged file."""
+    try:
+        yield
+    except HudiError:
+        raise
+    except broken as error:
+        raise corrupt_file(path, kind, error) from error
+
+
+def without_columns(rows: int) -> pa.RecordBatch:
+    """So many rows of no column."""
+    return pa.record_batch([pa.nulls(rows)], ["rows"]).select([])

@@ -3,6 +3,7 @@
 It is a module-level function over frozen values. A thread of this process and a Spark task run it with the same result.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,71 +13,27 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.format.names import BaseFileName, file_group_id, join
-from pyhudi.format.schema.conversion import FILE_NAME, RECORD_KEY
+from pyhudi.format.names import file_group_id
 from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.open import open_storage
-from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.protocol import BATCH_ROWS
-from pyhudi.table.slices.base_files.rows import AsWritten, open_rows, read_stored_batches
+from pyhudi.table.slices.base_files.rows import open_rows, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
-from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import read_merged
 from pyhudi.table.slices.slice_log import SliceFiles
-from pyhudi.write.handles.attempt import AttemptedFile
-from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
-from pyhudi.write.place.curves import Curve, curve_order
+from pyhudi.write.clustering.copied_file import write_copies
+from pyhudi.write.clustering.copies import Copies, find_copies
+from pyhudi.write.clustering.target import OVER, ClusteringTarget, GroupTask, NewFile
+from pyhudi.write.handles.base_file_writer import BaseFileWriter
+from pyhudi.write.place.curves import curve_order
 
-HELD_BYTES_MAX: Final = 1 << 30
-"""Rows that one task sorts at a time, at most, as their files state their size before it was compressed."""
+log = logging.getLogger("pyhudi")
 
 _LOG_FACTOR: Final = 6
 """How many times its stored size a log may take in memory, as a rule of thumb."""
 _STEP_ROWS: Final = 4_096
 """After so many rows the size of a file is looked at, if that ends it."""
-_OVER: Final = 1.25
-"""A file may exceed the size that is asked for by this factor. Otherwise rounding would leave tiny last files."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusteringTarget:
-    """What all groups of one attempt at a clustering share. Picklable.
-
-    `attempt`: part of the files' names, different in each attempt at this clustering. `schema`, `avro_schema`: rows as
-    stored, with meta fields. `reading`: how logs are read; None for a table without logs. `as_written`: how base files
-    may differ from `schema`. `sort_columns`: rows are written in the order of these; none: as they are stored.
-    `curve`: what that order is. `file_size_bytes`: what a file is written to. `held_bytes_max`: of rows that are
-    sorted at a time.
-    """
-
-    location: StorageLocation
-    requested: str
-    attempt: int
-    schema: pa.Schema
-    avro_schema: str
-    settings: BaseFileSettings
-    reading: LogReading | None
-    as_written: AsWritten
-    sort_columns: tuple[str, ...]
-    curve: Curve
-    file_size_bytes: int
-    held_bytes_max: int = HELD_BYTES_MAX
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTask:
-    """Slices of one partition that are clustered together. `number`: of the group in the plan.
-
-    `files`: how many files they are to become. `uuid`: begins the ids of the new file groups. `size_bytes`: of all
-    files of the slices.
-    """
-
-    number: int
-    partition: str
-    slices: tuple[SliceFiles, ...]
-    files: int
-    uuid: str
-    size_bytes: int
 
 
 def cluster_group(
@@ -85,7 +42,8 @@ def cluster_group(
     """Write the rows of the slices to new file groups; none if no row is left. Returns the statement of each file.
 
     Rows keep the instant and the sequence number of their last write; only the name of their file is new. Sorted rows
-    get equal shares of the files. `task_attempt`: different in each attempt at one task.
+    get equal shares of the files. Where no sort is asked, row groups are copied as they are, if `find_copies` says so.
+    `task_attempt`: different in each attempt at one task.
 
     Memory: one row group. If rows are sorted, also `held_bytes_max` of rows, and the sort columns of all rows of the
     group if these are more; the slices are then read once for each such share.
@@ -94,11 +52,16 @@ def cluster_group(
     store = storage if storage is not None else open_storage(target.location)
     if target.sort_columns:
         rows, batches = _sorted(store, target, task)
-        limits = _Limits(rows_max=max(1, -(-rows // task.files)), size_bytes_max=int(target.file_size_bytes * _OVER))
+        limits = _Limits(rows_max=max(1, -(-rows // task.files)), size_bytes_max=int(target.file_size_bytes * OVER))
         return _write(store, target, task, batches, limits, task_attempt)
 
+    copies = find_copies(store, target, task)
+    if isinstance(copies, Copies):
+        return write_copies(store, target, task, copies, task_attempt)
+
+    log.info("group %d of clustering '%s': row groups are not copied: %s", task.number, target.requested, copies)
     share = min(target.file_size_bytes, -(-task.size_bytes // task.files))
-    limits = _Limits(rows_max=None, size_bytes_max=share, last_bytes_max=int(target.file_size_bytes * _OVER))
+    limits = _Limits(rows_max=None, size_bytes_max=share, last_bytes_max=int(target.file_size_bytes * OVER))
     batches = rows_of_slices(store, target, task, target.schema.names)
     return _write(store, target, task, batches, limits, task_attempt)
 
@@ -143,40 +106,6 @@ def _write(
 
         stats.append(new.stat(task))
     return stats
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """The first base file of a new file group. Whoever writes it enters `writer`."""
-
-    file_id: str
-    file: AttemptedFile
-    writer: BaseFileWriter
-
-    @classmethod
-    def begin(
-        cls, store: Storage, target: ClusteringTarget, task: GroupTask, file_id: str, task_attempt: int
-    ) -> "NewFile":
-        token = f"{task.number}-{target.attempt}-{task_attempt}"
-        name = BaseFileName(file_id, token, target.requested, target.settings.extension).format()
-        file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
-        file.begin()
-        writer = BaseFileWriter(
-            store, file.path, target.schema, target.avro_schema, target.settings, constants={FILE_NAME: name},
-            bloom=target.settings.new_bloom(), before_visible=file.refuse_when_given_up,
-        )  # fmt: skip
-        return cls(file_id, file, writer)
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        self.writer.write(rows.select(self.writer.given.names), new_keys=rows.column(RECORD_KEY))
-
-    def stat(self, task: GroupTask) -> WriteStat:
-        """Seen: all rows of the new file count as inserted (0.15.0, 1.0.2, 1.2.0)."""
-        size_bytes = self.file.shown_size()
-        return WriteStat(
-            file_id=self.file_id, path=self.file.path, partition_path=task.partition, num_writes=self.writer.rows,
-            num_inserts=self.writer.rows, total_write_bytes=size_bytes, file_size_in_bytes=size_bytes,
-        )  # fmt: skip
 
 
 def rows_of_slices(

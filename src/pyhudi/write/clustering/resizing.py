@@ -17,7 +17,8 @@ from pyhudi.format.timeline.records import WriteStat
 from pyhudi.index.consistent_buckets import RingBuckets
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
-from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, NewFile, rows_of_slices
+from pyhudi.write.clustering.groups import rows_of_slices
+from pyhudi.write.clustering.target import ClusteringTarget, GroupTask, NewFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
 """Giving partitions other numbers of buckets: the rows of those that change are written anew, in one commit."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.reporting import told_write
+from pyhudi.api.rows.stored import AsSource, write_stored_rows
 from pyhudi.api.writes import WriteCall, WriteCourse
-from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Invalid
 from pyhudi.format.keys.bucket_counts import BucketCounts, parse_rules
 from pyhudi.index.bucket_counts import count_by_partition
-from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.facts.bucket_facts import (
     BUCKET_COUNT_DEFAULT,
     BUCKET_COUNT_MAX,
@@ -22,10 +19,8 @@ from pyhudi.table.facts.bucket_facts import (
     read_rules,
 )
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.txn.action.write import Turns
 from pyhudi.write.input.source import Operation, PreparedWrite
-from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import WriteResult, run_row_change
+from pyhudi.write.operation import WriteResult
 from pyhudi.write.place.buckets import rules_in_force
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.rows.partitions import rows_of_partitions
@@ -107,27 +102,16 @@ def _rescale(
     operation = Operation.INSERT_OVERWRITE
     snapshot, merged, settings = handle.prepare(call.options)
     course = WriteCourse(handle, snapshot, merged, settings, operation, call)
-    memory = MemorySettings.from_options(handle.callers_options(call.options))
-    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
 
-    def made(now: Snapshot, held: ExitStack) -> PreparedWrite:
+    def prepare(now: Snapshot, as_source: AsSource) -> PreparedWrite:
         facts = _facts(now, settings.bucket_options)
         changed.clear()
         changed.update(_changes(now, _in_force(now, facts), wanted))
-        source = ArrowSource(rows_of_partitions(now, changed), handle.access.storage, handle.executor, memory)
-        held.callback(source.close)
+        source = as_source(rows_of_partitions(now, changed))
         prepared = prepare_write(now, source, operation, settings, is_unordered=False)
         return replace(prepared, buckets=replace(facts, rescaling=Rescaling(wanted, frozenset(changed))))
 
-    def attempt(turns: Turns) -> WriteResult:
-        with ExitStack() as held:
-            return run_row_change(
-                turns, operation, partial(made, held=held), settings, extra_metadata=course.extra, then=course.finish
-            )
-
-    result = course.run(attempt, handle.access, None)
-    course.follow(result, handle.access, None)
-    return result
+    return write_stored_rows(handle, course, operation, settings, prepare, call)
 
 
 def _facts(snapshot: Snapshot, options: Mapping[str, str]) -> BucketFacts:
