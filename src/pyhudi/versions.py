@@ -105,7 +105,7 @@ class TimelineKind:
     has_own_folder: bool
     # Names of completed files carry the completion time. Else the file's date is taken for it. timeline.md section 3.
     has_completion_times: bool
-    # A completed file whose name has no completion time counts too: it is older than the upgrade. timeline.md, 3.
+    # Completed files count, too, whose names have no completion time: older than an upgrade. timeline.md section 3.
     has_names_of_before: bool
     # The action of a pending clustering; the second one is that of other replacements, too. timeline.md section 2.
     clustering: Literal["clustering", "replacecommit"]
@@ -113,6 +113,8 @@ class TimelineKind:
     commits: CommitForm
     # timeline.md sections 5 and 6.
     history: HistoryForm
+    # Files of the history may lie in the timeline's own folder, too. Seen: 0.9.0 writes them there.
+    may_archive_beside: bool
     # The format of commits in the history, if it is another one than in the timeline. timeline.md section 5.
     history_commits: CommitForm
     # The end in the name of a file of the history: of the instants in it the latest time of this kind.
@@ -171,6 +173,10 @@ class TableVersion:
     has_partial_update_modes: bool
     # queries.md section 1.
     shown_times: ShownTimes
+    # Partition paths tell the values of partition columns. Up to version 4 `default` is a text, or no value.
+    paths_tell_values: bool
+    # This release knows how to read the metadata table. Else it lists the storage.
+    has_known_metadata_table: bool
     # The table version that defines the metadata table's record schema. metadata-table.md section 6.
     metadata_schema: Literal[5, 6, 8, 9]
     # metadata-table.md sections 7, 8 and 11.
@@ -217,6 +223,7 @@ LAYOUT_1: Final = TimelineKind(
     clustering="replacecommit",
     commits=CommitForm.JSON,
     history=HistoryForm.LOGS,
+    may_archive_beside=False,
     history_commits=CommitForm.JSON,
     history_end="requested",
     rollback=Rollback.COMMAND_BLOCKS,
@@ -230,6 +237,7 @@ LAYOUT_2: Final = TimelineKind(
     clustering="clustering",
     commits=CommitForm.AVRO,
     history=HistoryForm.SORTED_FILES,
+    may_archive_beside=False,
     history_commits=CommitForm.AVRO,
     history_end="requested",
     rollback=Rollback.DELETED_FILES,
@@ -239,6 +247,8 @@ LAYOUT_2: Final = TimelineKind(
         ("hoodie.archivelog.folder", "history"),
     ),
 )
+LAYOUT_TO_4: Final = replace(LAYOUT_1, may_archive_beside=True)
+"""Of versions 2 to 4, which only their numbers tell from layout 1."""
 LAYOUT_OF_7: Final = replace(
     LAYOUT_2,
     number=1,
@@ -249,16 +259,15 @@ LAYOUT_OF_7: Final = replace(
     history_end="completed",
     new_folders=LAYOUT_1.new_folders,
 )
-"""Of the text for version 7: times in names and a sorted history, in the folders of layout 1. Only its table version
-tells it from layout 1. A completed file has both times in its name, says the text. So the timelines of versions 6 and 7
-can lie side by side in one folder, and no file of one is a completed instant of the other.
+"""Of the text for version 7: times in names and a sorted history, in the folders of layout 1, from which only the table
+version tells it. No completed file of one layout is one of the other, so both timelines can lie in one folder.
 """
 
 LAYOUTS: Final[Mapping[str, TimelineKind]] = {str(kind.number): kind for kind in (LAYOUT_1, LAYOUT_2)}
 """The timeline layouts, by their number in the table's properties."""
 
 TIMELINE_KINDS: Final = (LAYOUT_1, LAYOUT_OF_7, LAYOUT_2)
-"""Every timeline layout."""
+"""The timeline layouts that a version which is written can have."""
 
 _SIX: Final = TableVersion(
     number=6, is_writable=True, is_experimental=False, timeline=LAYOUT_1, has_initial_version=False,
@@ -267,7 +276,8 @@ _SIX: Final = TableVersion(
     names_only_key_field=False, has_stable_key_hash=False, copies_compaction_plans=False, has_low_change_modes=False,
     merging=Merging.PAYLOAD, strategy_property="hoodie.compaction.record.merger.strategy",
     ordering_property="hoodie.table.precombine.field", has_many_orderings=False, has_partial_update_modes=False,
-    shown_times=ShownTimes.PATH, metadata_schema=6, metadata_instants=MetadataInstants.SUFFIXED,
+    shown_times=ShownTimes.PATH, paths_tell_values=True,
+    has_known_metadata_table=True, metadata_schema=6, metadata_instants=MetadataInstants.SUFFIXED,
     has_group_suffix=True, has_metadata_log_compaction=True, compacts_empty_groups=False,
     indexes=frozenset({"bloom_filters", "column_stats", "record_index"}), has_index_definitions=False,
     has_partitioned_record_index=False, expression_prefix="expr_index_", index_version="V1",
@@ -289,6 +299,11 @@ _FIVE: Final = replace(
     has_metadata_log_compaction=False,
     indexes=frozenset({"bloom_filters", "column_stats"}),
 )
+_FOUR: Final = replace(
+    _FIVE, number=4, is_writable=False, timeline=LAYOUT_TO_4, paths_tell_values=False, has_known_metadata_table=False,
+)  # fmt: skip
+_THREE: Final = replace(_FOUR, number=3)
+_TWO: Final = replace(_FOUR, number=2)
 _EIGHT: Final = TableVersion(
     number=8, is_writable=True, is_experimental=False, timeline=LAYOUT_2, has_initial_version=True,
     has_base_format_flag=True, log_naming=LogNaming.AFTER_WRITE, log_marker="CREATE", log_content=LogContent.AVRO,
@@ -296,7 +311,8 @@ _EIGHT: Final = TableVersion(
     has_stable_key_hash=True, copies_compaction_plans=False, has_low_change_modes=False,
     merging=Merging.MODE_AND_PAYLOAD, strategy_property="hoodie.record.merge.strategy.id",
     ordering_property="hoodie.table.precombine.field", has_many_orderings=False, has_partial_update_modes=False,
-    shown_times=ShownTimes.TEXT, metadata_schema=8, metadata_instants=MetadataInstants.ISSUED, has_group_suffix=True,
+    shown_times=ShownTimes.TEXT, paths_tell_values=True,
+    has_known_metadata_table=True, metadata_schema=8, metadata_instants=MetadataInstants.ISSUED, has_group_suffix=True,
     has_metadata_log_compaction=True, compacts_empty_groups=True, indexes=None, has_index_definitions=True,
     has_partitioned_record_index=True, expression_prefix="expr_index_", index_version="V1",
     index_removal=IndexRemoval.DELETE_BLOCKS, bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
@@ -332,7 +348,7 @@ _NINE: Final = replace(
     metadata_schema=9,
     index_version="V2",
 )
-_ROWS: Final = (_FIVE, _SIX, _SEVEN, _EIGHT, _NINE)
+_ROWS: Final = (_TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT, _NINE)
 
 VERSIONS: Final[Mapping[int, TableVersion]] = {row.number: row for row in _ROWS}
 """The versions that this release reads, by number."""
@@ -360,10 +376,8 @@ def table_version(properties: Mapping[str, str], *, path: str) -> TableVersion:
     return found
 
 
-_WAY_FROM_OLD: Final = (
-    "such tables keep rows without a partition value in another folder, and their metadata tables by other rules, "
-    "which their bytes do not tell. Write to it once with Apache Hudi 0.12 or 0.13, which makes it a table of version 5"
-)
+WAY_TO_FIVE: Final = "Write to it once with Apache Hudi 0.12 or 0.13, which makes it a table of version 5"
+_WAY_FROM_OLD: Final = f"such tables do not say which columns are their keys and their partitions. {WAY_TO_FIVE}"
 _WAY_FROM_NEW: Final = "use a release of pyhudi that knows this version"
 
 

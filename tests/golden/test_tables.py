@@ -27,10 +27,11 @@ from tests.support.golden_tables import (
     golden_names,
     has_metadata_table,
     listing_by_storage,
+    old_names,
 )
 
 NAMES = golden_names()
-ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
+ANSWERS = tuple(answer for name in (*NAMES, *old_names()) for answer in golden_answers(name))
 
 
 def our_answer(table: GoldenTable, answer: GoldenAnswer) -> pa.Table:

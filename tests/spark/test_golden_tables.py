@@ -29,7 +29,8 @@ NAMES = tuple(
     if rest[: rest.rindex("_v")] in {"cow": FAMILIES, "mor": LOGGED}.get(kind, ())
 )
 EVOLVED = ("cow_evo_columns_v9_h120", "mor_evo_nested_v9_h120")
-ANSWERS = tuple(answer for name in (*NAMES, *EVOLVED) for answer in golden_answers(name))
+OLD = ("cow_part_v2_h090", "mor_part_v2_h090")
+ANSWERS = tuple(answer for name in (*NAMES, *EVOLVED, *OLD) for answer in golden_answers(name))
 BY_FORMAT = tuple(
     answer
     for answer in ANSWERS

@@ -85,9 +85,15 @@ class GoldenTables:
 
 @cache
 def golden_names() -> tuple[str, ...]:
-    """Every table but those of `evolved_names` and `base_file_names`, by name."""
-    others = {*evolved_names(), *base_file_names()}
+    """Every table but those of `evolved_names`, `base_file_names` and `old_names`, by name."""
+    others = {*evolved_names(), *base_file_names(), *old_names()}
     return tuple(sorted(path.stem for path in FOLDER.glob("*.zip") if path.stem not in others))
+
+
+@cache
+def old_names() -> tuple[str, ...]:
+    """The tables of versions that are only read."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*_v2_*.zip")))
 
 
 @cache

@@ -23,7 +23,7 @@ from pyhudi.versions import (
     table_version,
     timeline_kind,
 )
-from tests.support.golden_tables import FOLDER, golden_names
+from tests.support.golden_tables import FOLDER, golden_names, old_names
 
 
 def differences(one: object, other: object) -> set[str]:
@@ -32,6 +32,9 @@ def differences(one: object, other: object) -> set[str]:
 
 def test_rows_stand_under_their_own_numbers() -> None:
     assert [(number, row.number, str(row)) for number, row in VERSIONS.items()] == [
+        (2, 2, "2"),
+        (3, 3, "3"),
+        (4, 4, "4"),
         (5, 5, "5"),
         (6, 6, "6"),
         (7, 7, "7"),
@@ -63,9 +66,20 @@ def test_what_versions_6_and_8_have_alike() -> None:
     assert alike == {
         "is_writable", "is_experimental", "names_only_key_field", "log_content", "copies_compaction_plans",
         "has_low_change_modes", "has_group_suffix", "has_metadata_log_compaction", "ordering_property",
-        "has_many_orderings", "has_partial_update_modes", "expression_prefix", "index_version",
+        "has_many_orderings", "has_partial_update_modes", "expression_prefix", "index_version", "paths_tell_values",
+        "has_known_metadata_table",
     }  # fmt: skip
-    assert differences(LAYOUT_1, LAYOUT_2) == {of.name for of in fields(TimelineKind)} - {"history_end"}
+    assert differences(LAYOUT_1, LAYOUT_2) == {of.name for of in fields(TimelineKind)} - {
+        "history_end", "may_archive_beside",
+    }  # fmt: skip
+
+
+def test_what_versions_2_to_4_and_5_differ_in() -> None:
+    for number in (2, 3, 4):
+        assert differences(VERSIONS[number], VERSIONS[5]) == {
+            "number", "is_writable", "timeline", "paths_tell_values", "has_known_metadata_table",
+        }  # fmt: skip
+        assert differences(VERSIONS[number].timeline, LAYOUT_1) == {"may_archive_beside"}
 
 
 def test_what_version_7_has_of_8_and_of_6() -> None:
@@ -77,7 +91,8 @@ def test_what_version_7_has_of_8_and_of_6() -> None:
         "bootstrap_index",
     }  # fmt: skip
     assert differences(VERSIONS[7].timeline, LAYOUT_2) == {
-        "number", "has_own_folder", "clustering", "history_commits", "history_end", "new_folders",
+        "number", "has_own_folder", "has_names_of_before", "clustering", "history_commits", "history_end",
+        "new_folders",
     }  # fmt: skip
     assert timeline_kind({"hoodie.table.version": "7", "hoodie.timeline.layout.version": "2"}) == VERSIONS[7].timeline
     assert timeline_kind({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "3"}) is None
@@ -104,9 +119,10 @@ def test_a_version_is_found_by_its_number(number: int) -> None:
     assert table_version({"hoodie.table.version": str(number)}, path="t") is VERSIONS[number]
 
 
-@pytest.mark.parametrize("text", ["0", "4", "10"])
+@pytest.mark.parametrize("text", ["0", "1", "10"])
 def test_an_unknown_version_is_refused_by_name(text: str) -> None:
-    with pytest.raises(Unsupported, match=rf"^t: hoodie\.table\.version={text}: expected one of 5, 6, 7, 8, 9; "):
+    known = "2, 3, 4, 5, 6, 7, 8, 9"
+    with pytest.raises(Unsupported, match=rf"^t: hoodie\.table\.version={text}: expected one of {known}; "):
         table_version({"hoodie.table.version": text}, path="t")
 
 
@@ -127,11 +143,11 @@ def test_a_table_that_was_upgraded_was_not_born_with_its_layout(text: str) -> No
     assert not is_born_with({"hoodie.table.initial.version": text} if text else {}, LAYOUT_2)
 
 
-OWN_RELEASES = {5: "h0131", 6: "h0150", 8: "h102", 9: "h120"}
+OWN_RELEASES = {2: "h090", 5: "h0131", 6: "h0150", 8: "h102", 9: "h120"}
 """The release of Apache Hudi of which a version is the default; others store some facts in their own way."""
 
 
-@pytest.mark.parametrize("name", golden_names())
+@pytest.mark.parametrize("name", [*golden_names(), *old_names()])
 def test_rows_say_what_tables_of_apache_hudi_store(name: str) -> None:
     with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
         properties = parse_properties(archive.read(f"{name}/.hoodie/hoodie.properties"))

@@ -117,7 +117,7 @@ _TIMELINE: dict[str, Entry] = {
                "hoodie.table.services.incremental.enabled"),
     **harmless("a write's instant is later than every other; a clock that stands before the newest waits",
                "hoodie.time.generator.max_expected_clock_skew_ms", "hoodie.time.generator.type"),
-    **harmless("tables of version 4, which it is about, are not read", "hoodie.skip.default.partition.validation"),
+    **harmless("tables of version 4, which it is about, are read only", "hoodie.skip.default.partition.validation"),
     **harmless("the key encoding is that of the table's properties and version",
                "hoodie.write.complex.keygen.validation.enable"),
     **harmless("the input's schema is always checked", "hoodie.avro.schema.validate"),

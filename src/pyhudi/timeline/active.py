@@ -205,5 +205,6 @@ def open_history(storage: Storage, layout: TimelineLayout) -> History:
         case HistoryForm.SORTED_FILES:
             return LsmHistory(storage, layout.history_folder, names_bound=layout.has_sorted_history)
         case HistoryForm.LOGS:
-            return LogHistory(storage, layout.history_folder)
+            beside = (layout.folder,) if layout.kind.may_archive_beside else ()
+            return LogHistory(storage, layout.history_folder, *beside)
     assert_never(layout.kind.history)

@@ -25,14 +25,15 @@ from pyhudi.timeline.history import in_order, not_archived, within
 class LogHistory:
     """Archived instants of layout 1. Their completion times are the modification times of their completed files.
 
-    A file's name does not tell which instants the file holds, so the first question reads every file. Requests: a list,
+    A file's name does not tell which instants the file holds, so the first question reads every file. `more`: other
+    folders that files of the history may lie in. Requests: a list for each folder,
     and a get for each file; for contents, one more get for each file that is asked for.
 
     Memory: the instants, and one archive file.
     """
 
-    def __init__(self, storage: Storage, folder: str) -> None:
-        self._storage, self._folder = storage, folder
+    def __init__(self, storage: Storage, folder: str, *more: str) -> None:
+        self._storage, self._folder, self._folders = storage, folder, (folder, *more)
         self._files: dict[Instant, str] | None = None
         self._entries: tuple[str, dict[tuple[str, str], ArchivedEntry]] | None = None
 
@@ -64,7 +65,8 @@ class LogHistory:
 
     def _paths(self) -> Iterator[str]:
         """The archive files, newest first. Spec: format/timeline.md section 6, "Read order"."""
-        for _, path in sorted(_numbered(self._storage, self._folder), reverse=True):
+        numbered = [one for folder in self._folders for one in _numbered(self._storage, folder)]
+        for _, path in sorted(numbered, reverse=True):
             yield path
 
     def _find(self, instant: Instant) -> tuple[ArchivedEntry, str]:

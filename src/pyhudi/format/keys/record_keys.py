@@ -37,7 +37,7 @@ class KeySpec:
     one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for reading
     only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers. `own_generator`: the name of the
     table's key generator, where that is none of Apache Hudi's; `generator`: what is registered under this name, None if
-    nothing is. Such paths tell no values of columns.
+    nothing is. Such paths tell no values of columns. `paths_tell_values`: whether those of the table's version do.
     """
 
     record_key: tuple[str, ...]
@@ -50,6 +50,7 @@ class KeySpec:
     has_logical_timestamps: bool = False
     own_generator: str = ""
     generator: KeyGenerator | None = None
+    paths_tell_values: bool = True
 
     @property
     def makes_keys(self) -> bool:
@@ -222,13 +223,13 @@ def check_partition_path(path: str) -> None:
 
 
 def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
-    """The texts of the partition columns in a path; empty if the path does not have one folder for each column, or if a
-    key generator of the user's makes paths.
+    """The texts of the partition columns in a path; empty if the path does not have one folder for each column, if a
+    key generator of the user's makes paths, or if paths of the table's version do not tell values.
 
     Example: `city=oslo/day=2` gives city `oslo` and day `2`. The text of a time-based column is not the column's value:
     many values share the text.
     """
-    if not spec.partition_by or spec.own_generator:
+    if not spec.partition_by or spec.own_generator or not spec.paths_tell_values:
         return {}
     parts = path.split("/") if len(spec.partition_by) > 1 else [path]
     if len(parts) != len(spec.partition_by):

@@ -14,7 +14,7 @@ from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE_MO
 from pyhudi.merge.rules import MergeMode
 from pyhudi.options.table_facts import TableFacts, short_class_name
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
-from pyhudi.versions import LAYOUT_VERSION, TableVersion, table_version
+from pyhudi.versions import LAYOUT_VERSION, WAY_TO_FIVE, TableVersion, table_version
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
@@ -121,7 +121,8 @@ class TableConfig:
     @property
     def metadata_partitions_inflight(self) -> tuple[str, ...]:
         """Partitions of the metadata table that are being built. Writers keep them up to date, readers ignore them."""
-        return _fields(self.properties.get(METADATA_PARTITIONS_INFLIGHT))
+        named = self.properties.get(METADATA_PARTITIONS_INFLIGHT)
+        return _fields(named) if self.version.has_known_metadata_table else ()
 
     @property
     def metadata_partitions_named(self) -> frozenset[str]:
@@ -204,7 +205,9 @@ def table_config(properties: Mapping[str, str], *, path: str) -> TableConfig:
     def check() -> TableConfig:
         table_version(properties, path=path)
         _refuse_unknown_features(properties, path=path)
-        return table_facts(properties, path=path)
+        facts = table_facts(properties, path=path)
+        _refuse_untold_values(facts, path=path)
+        return facts
 
     return _known.get(("data table", *properties.items()), check)
 
@@ -235,7 +238,7 @@ def _table_facts(properties: Mapping[str, str], path: str) -> TableConfig:
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         bootstrap_base=_bootstrap_base(properties),
         is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
-        metadata_partitions=_fields(properties.get(METADATA_PARTITIONS)),
+        metadata_partitions=_fields(properties.get(METADATA_PARTITIONS)) if version.has_known_metadata_table else (),
         create_schema=properties.get("hoodie.table.create.schema") or None,
     )
 
@@ -259,6 +262,15 @@ def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> Non
         if value and value.lower() not in {k.lower() for k in known}:
             wanted = f"'{known[0]}'" if known else "none"
             raise Unsupported(f"{path}: {key}='{value}': expected {wanted}; this release cannot read such a table")
+
+
+def _refuse_untold_values(config: TableConfig, *, path: str) -> None:
+    if config.drops_partition_columns and not config.version.paths_tell_values:
+        raise Unsupported(
+            f"{path}: hoodie.datasource.write.drop.partition.columns=true on a table of version {config.version}: its "
+            "files lack the partition columns, and its paths do not tell their values: the folder 'default' has the "
+            f"rows without a value, beside those of that text. {WAY_TO_FIVE}"
+        )
 
 
 def _table_type(properties: Mapping[str, str], *, path: str) -> TableType:

@@ -292,4 +292,5 @@ def key_spec(config: TableConfig) -> KeySpec:
         has_logical_timestamps=config.has_logical_timestamps,
         own_generator=own,
         generator=find_key_generator(own) if own else None,
+        paths_tell_values=config.version.paths_tell_values,
     )

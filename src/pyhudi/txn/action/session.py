@@ -42,7 +42,7 @@ from pyhudi.txn.locks.waiting import awaited_hold
 from pyhudi.txn.undo.clear_up import clear_up
 from pyhudi.txn.undo.restore import RestoreDone
 from pyhudi.txn.undo.rollback import RolledBack
-from pyhudi.versions import WRITABLE_TEXT, Merging
+from pyhudi.versions import WAY_TO_FIVE, WRITABLE_TEXT, Merging
 
 log = logging.getLogger("pyhudi")
 
@@ -241,8 +241,8 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     """Refuse a table that this release reads but cannot write. Raises: Unsupported, naming what stands in the way."""
     if not config.version.is_writable:
         raise Unsupported(
-            f"{uri}: table version {config.version}: this release writes the versions "
-            f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
+            f"{uri}: table version {config.version}: this release reads it, and writes the versions {WRITABLE_TEXT} "
+            f"only. {WAY_TO_FIVE}"
         )
 
     if not config.has_meta_fields:
