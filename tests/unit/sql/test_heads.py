@@ -30,6 +30,8 @@ HEADS = [
     ("ANALYZE TABLE t COMPUTE STATISTICS", Statement.ANALYZE, ("t",)),
     ("LOAD DATA INPATH 'x' INTO TABLE t", Statement.LOAD, ("t",)),
     ("CALL system.show_commits(table => 't')", Statement.CALL, ("system", "show_commits")),
+    ("DESCRIBE t", Statement.DESCRIBE, ("t",)),
+    ("DESC TABLE EXTENDED a.t", Statement.DESCRIBE, ("a", "t")),
     ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", Statement.WRITE_FOLDER, ()),
 ]
 
@@ -47,7 +49,7 @@ def test_a_statement_is_told_by_its_head(text: str, statement: Statement, target
     [
         "SELECT * FROM t", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1)", "SET hoodie.x = insert",
         "CREATE VIEW v AS SELECT 1", "DROP VIEW v", "SHOW TABLES",
-        "DESCRIBE t", "SELECT 'insert into t'", "", "not sql at all", "SELECT 'open",
+        "SELECT 'insert into t'", "", "not sql at all", "SELECT 'open",
     ],
 )  # fmt: skip
 def test_other_texts_are_left_to_spark(text: str) -> None:
