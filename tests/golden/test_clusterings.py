@@ -31,6 +31,7 @@ REFUSED = {
     "_virtual_": "populate.meta.fields|column '_hoodie_record_key'",
     "_bucket_": "bucket index",
     "_nbcc_": "bucket index",
+    "_consistent_": "bucket index",
     "_nondefaults_v6_": "payload.class",
     "_partial_payload_v6_": "payload.class",
 }
@@ -74,7 +75,8 @@ def test_a_clustering_changes_no_answer(unpacked: Callable[[str], Path], name: s
     assert_same_rows(rows(table, as_of=newest), before)
     assert_same_rows(without_file_names(table.incremental().to_arrow()), changes)
     if result.completed is not None:
-        assert_same_rows(rows(table, query="read_optimized"), before)
+        if not any(i.action == "compaction" and not i.completed for i in table.timeline()):  # which keep their logs
+            assert_same_rows(rows(table, query="read_optimized"), before)
         last = result.requested if table.table_version <= 6 else result.completed
         assert table.incremental(start=last).to_arrow().num_rows == 0
     differences = table.metadata.validate().differences

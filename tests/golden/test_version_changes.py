@@ -17,7 +17,7 @@ NAMES = (
     "cow_clean_archive_v5_h0131", "mor_compact_scheduled_v5_h0131", "mor_indexes_v5_h0131", "cow_cdc_v5_h0131",
     "cow_clean_archive_v6_h0150", "cow_clean_archive_v8_h102", "cow_clean_archive_v9_h120", "cow_cluster_v6_h0150",
     "cow_delete_partition_v9_h120", "cow_evo_columns_v6_h0150", "cow_restore_v8_h102", "mor_avro_v8_h102",
-    "mor_cluster_partial_v9_h120", "mor_compact_scheduled_v6_h0150", "mor_compact_scheduled_v8_h102",
+    "mor_cluster_v9_h120", "mor_compact_scheduled_v6_h0150", "mor_compact_scheduled_v8_h102",
     "mor_evo_columns_v9_h120", "mor_event_time_v6_h0150", "mor_event_time_v9_h120", "mor_log_compact_v9_h120",
     "mor_mdt_all_v6_h0150", "mor_mdt_all_v9_h120", "mor_replace_v6_h0150", "mor_rollback_v9_h120",
 )  # fmt: skip
