@@ -18,8 +18,9 @@ Seen = Mapping[tuple[str, str], str]
 
 _HEAD = """# Changes of the schema by writes: the matrix
 
-What becomes of a table's columns where the rows of a write have other columns. A test runs each cell and compares it
-with this page (`tests/unit/write/test_schema_matrix.py`). `python -m tests.support.schema_page` writes the page anew.
+What becomes of a table's columns where the rows of a write have other columns. `python -m tests.support.schema_page`
+runs every cell and writes this page. Tests run cells of each change and compare them with it
+(`tests/unit/write/test_schema_matrix.py`).
 
 * **refused**: an error that names each column that does not fit. Nothing was written: the table's files are the same
   as before.

@@ -13,6 +13,8 @@ from tests.support.schema_cells import OPTIONS, Cell, cells, run_cell
 from tests.support.schema_changes import CHANGES, Change
 from tests.support.schema_page import PAGE, Seen, page_of, seen_on
 
+STEP = 7
+
 
 @cache
 def on_page() -> Seen:
@@ -41,6 +43,10 @@ def test_a_sample_of_all_cells_is_as_the_page_says() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_every_cell_is_as_the_page_says(change: Change) -> None:
-    for cell in cells(change):
+def test_each_change_is_as_the_page_says(change: Change) -> None:
+    """A seventh of its cells, and other ones than those of its neighbours: each table, option and write is among them.
+
+    `python -m tests.support.schema_page` runs them all.
+    """
+    for cell in list(cells(change))[CHANGES.index(change) % STEP :: STEP]:
         assert run_cell(cell) == on_page()[change.name, cell.option], cell
