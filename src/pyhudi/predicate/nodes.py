@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
 from typing import Literal as OneOf
-from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
 ComparisonOperator: TypeAlias = OneOf["=", "<=>", "<", "<=", ">", ">="]
+
+MIRRORED: Final[Mapping[ComparisonOperator, ComparisonOperator]] = {
+    "=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
+}  # fmt: skip
+"""What an operator becomes when its sides change places."""
 ArithmeticOperator: TypeAlias = OneOf["+", "-", "*", "/", "%", "div"]
 
 

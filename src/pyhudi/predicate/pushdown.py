@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.predicate.casts import cast_array
 from pyhudi.predicate.nodes import (
+    MIRRORED,
     And,
     Cast,
     Column,
@@ -26,7 +27,6 @@ from pyhudi.predicate.nodes import (
 from pyhudi.predicate.parse import Predicate
 from pyhudi.predicate.types import canonical_type, is_float, is_integer
 
-_FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _FUNCTIONS: dict[str, Callable[[pc.Expression, pa.Scalar], pc.Expression]] = {
     "=": operator.eq,
     "<=>": operator.eq,
@@ -63,7 +63,7 @@ def _expression_of(node: Node, schema: pa.Schema) -> pc.Expression | None:
         case Compare(comparison, left, Literal() as literal):
             return _comparison(comparison, left, literal, schema)
         case Compare(comparison, Literal() as literal, right):
-            return _comparison(_FLIPPED[comparison], right, literal, schema)
+            return _comparison(MIRRORED[comparison], right, literal, schema)
         case InList():
             return _in_list(node, schema)
         case IsNull(Column() as column):

@@ -9,8 +9,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.predicate.foreign.arrow_tree import Called, Field, Tree, Value, tree_of
-from pyhudi.predicate.foreign.typed import FALSE, NULL, TRUE, and_not_null, column_of, compared, listed, literal_of
-from pyhudi.predicate.nodes import And, Column, Compare, ComparisonOperator, IsNull, Literal, Node, Not, Or, type_of
+from pyhudi.predicate.foreign.typed import (
+    FALSE,
+    NULL,
+    TRUE,
+    and_not_null,
+    column_of,
+    compared,
+    implied_by_both,
+    implied_by_either,
+    listed,
+    literal_of,
+)
+from pyhudi.predicate.nodes import (
+    MIRRORED,
+    And,
+    Column,
+    Compare,
+    ComparisonOperator,
+    IsNull,
+    Literal,
+    Node,
+    Not,
+    Or,
+    type_of,
+)
 from pyhudi.predicate.types import is_float
 
 _OPERATORS: Final[dict[str, ComparisonOperator]] = {
@@ -20,9 +43,6 @@ _OPERATORS: Final[dict[str, ComparisonOperator]] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-_FLIPPED: Final[dict[ComparisonOperator, ComparisonOperator]] = {
-    "=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
-}  # fmt: skip
 
 
 def node_implied_by(expression: pc.Expression, schema: pa.Schema) -> Node | None:
@@ -37,10 +57,10 @@ def node_implied_by(expression: pc.Expression, schema: pa.Schema) -> Node | None
 def _implied(tree: Tree, schema: pa.Schema) -> Node | None:
     if isinstance(tree, Called) and tree.function in ("and_kleene", "and"):
         left, right = (_implied(argument, schema) for argument in tree.arguments)
-        return And(left, right) if left is not None and right is not None else right if left is None else left
+        return implied_by_both(left, right)
     if isinstance(tree, Called) and tree.function in ("or_kleene", "or"):
         left, right = (_implied(argument, schema) for argument in tree.arguments)
-        return Or(left, right) if left is not None and right is not None else None
+        return implied_by_either(left, right)
     return _equal_node(tree, schema)
 
 
@@ -89,7 +109,7 @@ def _is_null(path: tuple[str, ...], same: tuple[str, ...], null: pa.Scalar) -> b
 def _comparison(operator: ComparisonOperator, left: Tree, right: Tree, schema: pa.Schema) -> Node | None:
     """Of a column with a value, or with a column of its type."""
     if isinstance(left, Value):
-        left, right, operator = right, left, _FLIPPED[operator]
+        left, right, operator = right, left, MIRRORED[operator]
     column = column_of(schema, left.path) if isinstance(left, Field) else None
     if column is None:
         return None

@@ -9,8 +9,20 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from pyhudi.predicate.casts import can_cast
-from pyhudi.predicate.foreign.typed import FALSE, NULL, TRUE, and_not_null, column_of, compared, listed, literal_of
+from pyhudi.predicate.foreign.typed import (
+    FALSE,
+    NULL,
+    TRUE,
+    and_not_null,
+    column_of,
+    compared,
+    implied_by_both,
+    implied_by_either,
+    listed,
+    literal_of,
+)
 from pyhudi.predicate.nodes import (
+    MIRRORED,
     And,
     Cast,
     Column,
@@ -34,9 +46,6 @@ _OPERATORS: Final[dict[str, ComparisonOperator]] = {
     "Eq": "=", "EqValidity": "<=>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">=",
 }  # fmt: skip
 _NEGATED: Final[dict[str, ComparisonOperator]] = {"NotEq": "=", "NotEqValidity": "<=>"}
-_FLIPPED: Final[dict[ComparisonOperator, ComparisonOperator]] = {
-    "=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
-}  # fmt: skip
 _CLOSED: Final[dict[str, tuple[ComparisonOperator, ComparisonOperator]]] = {
     "Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<"),
 }  # fmt: skip
@@ -63,10 +72,10 @@ class PolarsPredicates:
         match _part(tree):
             case "BinaryExpr", {"left": one, "op": operator, "right": other} if operator in _ANDS:
                 left, right = self.implied_by(one), self.implied_by(other)
-                return And(left, right) if left is not None and right is not None else right if left is None else left
+                return implied_by_both(left, right)
             case "BinaryExpr", {"left": one, "op": operator, "right": other} if operator in _ORS:
                 left, right = self.implied_by(one), self.implied_by(other)
-                return Or(left, right) if left is not None and right is not None else None
+                return implied_by_either(left, right)
             case _:
                 return self.condition(tree)
 
@@ -116,7 +125,7 @@ class PolarsPredicates:
 
     def _comparison(self, operator: ComparisonOperator, left: Json, right: Json) -> Node | None:
         if _is_literal(left):
-            left, right, operator = right, left, _FLIPPED[operator]
+            left, right, operator = right, left, MIRRORED[operator]
         node = self.value(left)
         if node is None or isinstance(node, Literal):
             return None

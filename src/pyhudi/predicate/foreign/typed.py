@@ -7,7 +7,19 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import types
 
-from pyhudi.predicate.nodes import And, Column, Compare, ComparisonOperator, InList, IsNull, Literal, Node, Not, type_of
+from pyhudi.predicate.nodes import (
+    And,
+    Column,
+    Compare,
+    ComparisonOperator,
+    InList,
+    IsNull,
+    Literal,
+    Node,
+    Not,
+    Or,
+    type_of,
+)
 from pyhudi.predicate.types import canonical_type, is_comparable, is_float, is_integer
 
 TRUE = Literal(pa.scalar(True), pa.bool_())
@@ -67,3 +79,15 @@ def listed(operand: Node, values: pa.Array) -> InList | None:
 def and_not_null(operand: Node, condition: Node) -> Node:
     """The condition, but false where the operand is NULL."""
     return And(Not(IsNull(operand)), condition)
+
+
+def implied_by_both(left: Node | None, right: Node | None) -> Node | None:
+    """What follows from two conditions that are both true. None: nothing is known."""
+    if left is None or right is None:
+        return right if left is None else left
+    return And(left, right)
+
+
+def implied_by_either(left: Node | None, right: Node | None) -> Node | None:
+    """What follows from two conditions of which one is true. None: nothing is known."""
+    return None if left is None or right is None else Or(left, right)

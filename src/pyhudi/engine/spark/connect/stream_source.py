@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.stream.declared import refuse_other_types
 from pyhudi.engine.spark.stream.offsets import StreamOffset
 from pyhudi.errors import Unsupported
 
@@ -138,21 +139,10 @@ class _Reader(DataSourceStreamReader):
         if begin == last:
             return []
         schema, pieces = self._batches.pieces(begin, last)
-        self._refuse_other_types(schema)
+        refuse_other_types(spark_schema(schema), self._declared, self._batches.shown)
         return [_Share(piece) for piece in pieces]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         names = self._declared.names
         for batch in partition.piece.to_batches():
             yield batch.select(names)
-
-    def _refuse_other_types(self, schema: pa.Schema) -> None:
-        """Raises: Unsupported where a column has another type now."""
-        now = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
-        for field in self._declared.fields:
-            was, found = field.dataType.simpleString(), now.get(field.name, "no such column")
-            if found != was:
-                raise Unsupported(
-                    f"{self._batches.shown}: column '{field.name}' was {was} when the query began, and is {found} "
-                    "now; start the query again, with the same checkpoint"
-                )

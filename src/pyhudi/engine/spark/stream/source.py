@@ -12,10 +12,11 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.sql.gateway import dataframe_of, find_class, scala_object, some, start_callbacks, value_of
+from pyhudi.engine.spark.stream.declared import refuse_other_types
 from pyhudi.engine.spark.stream.offsets import StreamOffset
 from pyhudi.engine.spark.stream.running import Stopped, find_query_id, is_stopped
 from pyhudi.engine.spark.write.keys import quoted
-from pyhudi.errors import NotFound, Unsupported
+from pyhudi.errors import NotFound
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _READ: Final = "org.apache.spark.sql.connector.read.streaming"
@@ -162,14 +163,7 @@ class _Source:
 
 def _as_declared(rows: DataFrame, declared: DataFrame, shown: str) -> DataFrame:
     """The rows with the columns that the stream began with. Raises: Unsupported where a column has another type now."""
-    now = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    for field in declared.schema.fields:
-        was, found = field.dataType.simpleString(), now.get(field.name, "no such column")
-        if found != was:
-            raise Unsupported(
-                f"{shown}: column '{field.name}' was {was} when the query began, and is {found} now; start the query "
-                "again, with the same checkpoint"
-            )
+    refuse_other_types(rows.schema, declared.schema, shown)
     return rows if rows.columns == declared.columns else rows.select(*(quoted(name) for name in declared.columns))
 
 
