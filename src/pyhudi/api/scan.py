@@ -41,6 +41,11 @@ class Scan:
         """The columns of the answer, in order."""
         return self._plan.schema
 
+    def is_located(self, *, files_max: int, bytes_max: int) -> bool:
+        """Whether an index of record keys told the files that hold the rows, and they are at most so many and large."""
+        files = self._plan.files
+        return self._plan.is_located and len(files) <= files_max and sum(f.size_bytes for f in files) <= bytes_max
+
     def limit(self, count: int) -> "Scan":
         """The scan, of so many rows at most; which of them is not promised. Reading stops once it has them."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, scan_text
@@ -11,6 +12,7 @@ from pyhudi.engine.spark.sql.gateway import relation_names
 from pyhudi.engine.spark.sql.table_functions import failure_in
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.connect.queries import run_named_query
+from pyhudi.spark.key_queries import key_scans
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.relations import Relation, find_relations
 from pyhudi.sql.words import Name, quoted_name
@@ -35,8 +37,13 @@ def run_query(
         return run_named_query(session, text, args, frames)
     if _MAY_NAME_OTHERS.search(text):
         text = with_scans(session, text)
-    prime_names(session, text)
     given = {} if args is None else {"args": args}
+    with key_scans(session, text, args) as of_keys:
+        if of_keys is not None:
+            prime_names(session, of_keys)
+            with suppress(Exception):  # of any kind: Spark says of the text itself what is wrong with it
+                return session.spark_sql(of_keys, **given, **frames)
+    prime_names(session, text)
     try:
         return session.spark_sql(text, **given, **frames)
     except Exception as error:

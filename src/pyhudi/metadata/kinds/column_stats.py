@@ -73,6 +73,10 @@ class ColumnStatsIndex(TableIndex):
                 yield from beyond(self.partition, partition, column, bounds_table(bounds, column), known, "file")
 
 
+_FEW_SLICES = 4
+"""Of so many slices that hold a query's keys, footers tell sooner than the index what else rules them out."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnStatsPruner(IndexPruner):
     """Rules out slices by the bounds of their files."""
@@ -83,7 +87,7 @@ class ColumnStatsPruner(IndexPruner):
     def match_slices(
         self, query: PrunedQuery, slices: Sequence[Slice], *, is_located: bool
     ) -> tuple[Kept, Sequence[PrunedBy]] | None:
-        if not query.by_columns:
+        if not query.by_columns or (is_located and len(slices) <= _FEW_SLICES):
             return None
         named = [(partition, paths) for partition, paths, _ in slices]
         may = match_slices(self, query.predicate, named, besides=query.besides)

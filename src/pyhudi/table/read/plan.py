@@ -114,6 +114,7 @@ class ReadPlan:
     asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
     the answer and the predicate see otherwise than they are stored. `log_reading`: how logs are merged, where there
     are any. `keys`: how partition paths are spelled. `as_written`: how base files may differ from the columns of today.
+    `is_located`: an index of record keys told which files hold rows of the answer.
     """
 
     files: tuple[PlannedFile, ...]
@@ -126,6 +127,7 @@ class ReadPlan:
     shown: ShownColumns = AS_STORED
     log_reading: LogReading | None = None
     as_written: AsWritten = TODAY
+    is_located: bool = False
 
     def had_other_names(self, file: PlannedFile) -> bool:
         """Whether columns had other names when a file was written. What it states may be of other columns then."""
@@ -257,7 +259,8 @@ def plan_snapshot(
         partitions=len(partitions), partitions_pruned=len(partitions) - len(kept),
         files_pruned=sum(one.files for one in pruned), shown=shown,
     )  # fmt: skip
-    return replace(plan, explanation=replace(plan.explanation, indexes=pruned))
+    is_located = by_index is not None and by_index.is_located
+    return replace(plan, explanation=replace(plan.explanation, indexes=pruned), is_located=is_located)
 
 
 def _is_merged_by_columns(snapshot: Snapshot, *, with_logs: bool) -> bool:

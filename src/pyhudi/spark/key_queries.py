@@ -1,0 +1,133 @@
+"""Queries for record keys by name: this process reads the rows where a record index tells the files that hold them.
+
+A query of Spark for a few rows takes longer to be planned as a scan and run as a job than the rows take to be read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.connect.texts import literal_texts
+from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.sql.catalog import CATALOG, SCAN
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
+from pyhudi.spark.plain_columns import plain_types
+from pyhudi.sql.names_used import names_used
+from pyhudi.sql.parameters import with_literals
+from pyhudi.sql.plain_conditions import plain_conditions
+from pyhudi.sql.reads import Read, find_reads
+from pyhudi.sql.words import quoted_name, quoted_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pyhudi.spark.session import SqlSession
+
+_MAY_ASK: Final = re.compile(r"\s*(select|with)\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)
+_ASKS_FILES: Final = re.compile(r"\b(_metadata|input_file_\w+)\b|\$\{", re.IGNORECASE)
+"""What only a scan of files can tell, and variables, which Spark replaces later."""
+
+_FILES_MAX: Final = 8
+_BYTES_MAX: Final = 256 << 20
+"""Rows are read here of at most so many files, of so many bytes in all. A job of Spark starts slower."""
+
+_numbers = itertools.count(1)
+
+
+_found: dict[str, DataFrame] = {}
+"""The rows for queries that Spark is about to analyse, by what their calls of `hudi_scan` say."""
+
+
+@contextmanager
+def key_scans(session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None) -> Iterator[str | None]:
+    """The text with a call of `hudi_scan` in place of each table that it asks for record keys, while Spark analyses it.
+
+    None where there is no such table. The call has the rows of the table for which its condition can hold, and the text
+    keeps the condition.
+    """
+    calls: list[str] = []
+    try:
+        yield _with_calls(session, text, args, calls)
+    finally:
+        for call in calls:
+            del _found[call]
+
+
+def rows_of_call(call: str) -> DataFrame:
+    """The rows that a call of `hudi_scan` in a text of `key_scans` stands for."""
+    return _found[call]
+
+
+def _with_calls(
+    session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None, calls: list[str]
+) -> str | None:
+    if not _MAY_ASK.match(text) or _ASKS_FILES.search(text) or not can_take_arrow(session.spark):
+        return None
+    pieces, start = [], 0
+    for read in find_reads(text):
+        where = _where(read, args)
+        path = None if where is None else _path_of(session, read)
+        if where is None or path is None:
+            continue
+        rows = _rows(session, path, where, read.called, names_used(text))
+        if rows is None:
+            continue
+        call = f"query {next(_numbers)}"
+        calls.append(call)
+        _found[call] = rows
+        alias = "" if read.has_alias else f" AS {quoted_name(read.name[-1])}"
+        scan = f"{SCAN}({quoted_text(path)}, NULL, NULL, {quoted_text(call)}){alias}"
+        pieces += [text[start : read.start], scan]
+        start = read.end
+    return "".join(pieces) + text[start:] if pieces else None
+
+
+def _rows(session: SqlSession, path: str, where: str, called: str, names: frozenset[str] | None) -> DataFrame | None:
+    """The rows of a table for which a condition can hold, if a record index tells which few files hold them.
+
+    `called`: how the condition calls the table. `names`: of the columns that are needed, in small letters; None: all.
+    """
+    table = HudiTable.open(path, options=session.read_options())
+    schema = table.schema()
+    keys = {name.lower() for name in table.record_key}
+    of_keys = {name: kind for name, kind in plain_types(schema).items() if name in keys}
+    condition = plain_conditions(where, called, {**of_keys, RECORD_KEY: "text"})
+    if condition is None:
+        return None
+    known = (*META_FIELDS, *schema.names)
+    columns = None if names is None else [name for name in known if name.lower() in names]
+    scan = table.scan(columns, condition)
+    if not scan.is_located(files_max=_FILES_MAX, bytes_max=_BYTES_MAX):
+        return None
+    return arrow_dataframe(session.spark, scan.to_arrow(), spark_schema(scan.schema))
+
+
+def _path_of(session: SqlSession, read: Read) -> str | None:
+    """Where the table lies that is read as it is now, by name; None for anything else."""
+    if read.arguments is not None or read.path is not None or read.as_of is not None:
+        return None
+    entry = session.catalog.find(read.name)
+    if entry is None or entry.reads_optimized:
+        return None
+    is_named = len(read.name) == 3 or session.spark.catalog.currentCatalog() == CATALOG
+    return entry.path if is_named else None
+
+
+def _where(read: Read, args: Mapping[str, Any] | Sequence[Any] | None) -> str | None:
+    """The condition on a table that is read alone, with its parameters' values.
+
+    None where there is none, and where parameters are told by their order or cannot be written.
+    """
+    if read.alone_where is None or not isinstance(args, Mapping):
+        return None if args else read.alone_where
+    try:
+        return with_literals(read.alone_where, literal_texts(args))
+    except (Invalid, Unsupported):
+        return None

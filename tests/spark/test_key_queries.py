@@ -1,0 +1,168 @@
+"""A query for record keys by name could be answered with other rows than its condition has, with those of another
+moment or table, or by a job of Spark after all.
+
+Each text is also asked of the same rows as a temporary view, of which Spark knows no key.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi.spark
+from pyhudi import HudiTable
+from pyhudi.spark import key_queries
+from tests.support.compare import assert_same_rows
+from tests.support.spark_frames import collected
+
+pytestmark = pytest.mark.spark
+
+KEYED, WHOLE = "LocalTableScan", "FileScan"
+BY_NAME = "keyed"
+
+KINDS: dict[str, dict[str, Any]] = {
+    "copy on write": {"record_key": "id"},
+    "merge on read": {"record_key": "id", "table_type": "MERGE_ON_READ", "table_version": 9},
+    "by partition": {"record_key": "id", "table_version": 9},
+    "of two columns": {"record_key": ["id", "n"]},
+    "of a number": {"record_key": "n"},
+    "of version 6": {"record_key": "id", "table_version": 6},
+}
+
+ASKED = (
+    "SELECT * FROM {t} WHERE id = 'k7' AND n = 7",
+    "SELECT x, n FROM {t} AS one WHERE one.id = 'k7' AND n IN (7, 8)",
+    "SELECT count(*) AS c FROM {t} WHERE id IN ('k1', 'k2', 'none') AND n < 3 AND n IN (1, 2, 3)",
+    "SELECT p, sum(x) AS s FROM {t} WHERE id IN ('k1', 'k4') AND n IN (1, 4) GROUP BY p ORDER BY s DESC LIMIT 1",
+    "SELECT upper(id) AS u FROM {t} WHERE id = 'none' AND n = -7",
+    "WITH few AS (SELECT * FROM {t} WHERE id = 'k3' AND n = 3) SELECT x + n AS y FROM few",
+    "SELECT o.x FROM (SELECT x, id FROM {t} WHERE id = 'k3' AND n = 3) o JOIN (SELECT 'k3' AS id) USING (id)",
+    "SELECT `x` FROM {t} WHERE `id` = 'k5' AND rand() < 2 AND n = 5",
+    "SELECT _hoodie_record_key FROM {t} WHERE _hoodie_record_key IN ('k5', 'id:k5,n:5', '5')",
+)
+"""Texts that a record index answers, of whichever columns the key is."""
+
+NOT_OF_KEYS = (
+    "SELECT x FROM {t} WHERE (id = 'k7' AND n = 7) OR x = 3",
+    "SELECT x FROM {t} WHERE NOT (id = 'k7' AND n = 7) AND x < 5",
+    "SELECT x FROM {t} WHERE id = '7' OR n = 7",
+    "SELECT x FROM {t} WHERE id > 'k3' AND n > 3",
+    "SELECT x FROM {t} WHERE id LIKE 'k3%' AND n BETWEEN 3 AND 5",
+    "SELECT x FROM {t} WHERE trim(id) = 'k3'",
+)
+
+
+def rows(numbers: range, x: int = 0) -> pa.Table:
+    return pa.table({
+        "id": [f"k{n}" for n in numbers],
+        "n": pa.array(numbers, pa.int32()),
+        "p": [f"p{n % 3}" for n in numbers],
+        "ts": [x] * len(numbers),
+        "x": [x * 100 + n for n in numbers],
+    })  # fmt: skip
+
+
+def make(path: Path, kind: str) -> HudiTable:
+    table = HudiTable.create(path, name="t", partition_by="p", ordering="ts", **KINDS[kind])
+    table.bulk_insert(rows(range(40)))
+    table.build_index("partitioned_record_index" if kind == "by partition" else "record_index")
+    table.upsert(rows(range(5), 1))
+    table.delete(where="id = 'k4' AND n = 4")
+    return table
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Any:
+    pyhudi.spark.register(spark)
+    return spark
+
+
+@pytest.fixture(params=KINDS)
+def named(request: pytest.FixtureRequest, session: Any, tmp_path: Path) -> Iterator[HudiTable]:
+    table = make(tmp_path / "t", request.param)
+    session.sql(f"CREATE TABLE {BY_NAME} USING hudi LOCATION '{tmp_path}/t'")
+    table.scan().to_spark(session).createOrReplaceTempView("plain")
+    yield table
+    session.sql(f"DROP TABLE {BY_NAME}")
+    session.catalog.dropTempView("plain")
+
+
+def plan_of(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_queries_for_keys_have_the_rows_of_any_query(session: Any, named: HudiTable) -> None:
+    for text in ASKED:
+        frame = session.sql(text.format(t=BY_NAME))
+        assert_same_rows(collected(frame), collected(session.sql(text.format(t="plain"))))
+        plan = plan_of(frame)
+        assert KEYED in plan, text
+        assert WHOLE not in plan, text
+    for text in NOT_OF_KEYS:
+        assert_same_rows(collected(session.sql(text.format(t=BY_NAME))), collected(session.sql(text.format(t="plain"))))
+    assert not key_queries._found
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_each_query_sees_the_newest_commit_and_a_frame_its_own(session: Any, named: HudiTable) -> None:
+    text = f"SELECT x FROM {BY_NAME} WHERE id = 'k7'"
+    before = session.sql(text)
+    named.upsert(rows(range(7, 8), 5))
+    assert [row.x for row in session.sql(text).collect()] == [507]
+    assert [row.x for row in before.collect()] == [7]
+    named.delete(where="id = 'k7'")
+    assert session.sql(text).collect() == []
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+@pytest.mark.parametrize(
+    "text,args",
+    [
+        (f"SELECT x FROM {BY_NAME} WHERE id = :key", {"key": "k7"}),
+        (f"SELECT x FROM {BY_NAME} WHERE id = ?", ["k7"]),
+        (f"SELECT {BY_NAME}.x FROM default.{BY_NAME} WHERE id = 'k7'", None),
+        (f"SELECT default.{BY_NAME}.x FROM default.{BY_NAME} WHERE id = 'k7'", None),
+        (f"SELECT x FROM spark_catalog.default.{BY_NAME} WHERE id = 'k7'", None),
+        (f"SELECT x FROM {BY_NAME} WHERE id = 'k7' AND _metadata.file_size > 0", None),
+    ],
+)
+def test_parameters_and_long_names(session: Any, named: HudiTable, text: str, args: Any) -> None:
+    assert [row.x for row in session.sql(text, args=args).collect()] == [7]
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_an_unknown_column_is_told_by_spark(session: Any, named: HudiTable) -> None:
+    with pytest.raises(Exception, match=r"UNRESOLVED_COLUMN.*nowhere.*`x`"):
+        session.sql(f"SELECT nowhere FROM {BY_NAME} WHERE id = 'k7'")
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_a_temporary_view_hides_the_table(session: Any, named: HudiTable) -> None:
+    session.sql("SELECT 'k7' AS id, 1 AS x").createOrReplaceTempView(BY_NAME)
+    try:
+        assert [row.x for row in session.sql(f"SELECT x FROM {BY_NAME} WHERE id = 'k7'").collect()] == [1]
+    finally:
+        session.catalog.dropTempView(BY_NAME)
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_a_view_keeps_its_text(session: Any, named: HudiTable) -> None:
+    session.sql(f"CREATE OR REPLACE VIEW kept AS SELECT x FROM {BY_NAME} WHERE id = 'k7'")
+    try:
+        named.upsert(rows(range(7, 8), 5))
+        assert [row.x for row in session.sql("SELECT x FROM kept").collect()] == [507]
+    finally:
+        session.sql("DROP VIEW kept")
+
+
+def test_without_a_record_index_spark_scans(session: Any, tmp_path: Path) -> None:
+    HudiTable.create(tmp_path / "t", name="t", record_key="id").upsert(rows(range(9)))
+    session.sql(f"CREATE TABLE {BY_NAME} USING hudi LOCATION '{tmp_path}/t'")
+    try:
+        frame = session.sql(f"SELECT x FROM {BY_NAME} WHERE id = 'k7'")
+        assert WHOLE in plan_of(frame)
+        assert [row.x for row in frame.collect()] == [7]
+    finally:
+        session.sql(f"DROP TABLE {BY_NAME}")
