@@ -54,6 +54,14 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
         count = sum(finders[format](key) for key in keys)
         return {"seconds": time.perf_counter() - started, "count": count}
 
+    def ask(path: str, format: str, keys: list[str]) -> Answer:
+        """As `find`, by SQL on the table's name; without Spark, by a condition."""
+        if format != "arrow":
+            _name(spark, path, format)
+        started = time.perf_counter()
+        count = sum(_matching(path, key) if format == "arrow" else _asked(spark, key) for key in keys)
+        return {"seconds": time.perf_counter() - started, "count": count}
+
     def upsert(path: str, format: str, input: str, options: dict[str, str]) -> Answer:
         frame = spark.read.parquet(input)
         rows = pq.read_table(input) if format == "arrow" else frame
@@ -67,7 +75,7 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
             HudiTable.open(path, options=BY_INDEX).upsert(rows)
         return {"seconds": time.perf_counter() - started}
 
-    return {**of_bench, "build": build, "tag": tag, "find": find, "upsert": upsert}
+    return {**of_bench, "build": build, "tag": tag, "find": find, "ask": ask, "upsert": upsert}
 
 
 def _tag_by_hudi(spark: SparkSession, path: str, input: str, options: dict[str, str]) -> Answer:
@@ -128,6 +136,29 @@ def _scan(spark: SparkSession, path: str, key: str) -> DataFrame:
 
 def _count(rows: DataFrame, key: str) -> int:
     return len(rows.where(f"{KEY} = '{key}'").collect())
+
+
+def _name(spark: SparkSession, path: str, format: str) -> None:
+    """Give the table a name in the session's catalog."""
+    if format == "pyhudi":
+        import pyhudi.spark
+
+        pyhudi.spark.register(spark)
+    else:
+        for name, value in SKIPPING.items():
+            spark.conf.set(name, value)
+    spark.sql("DROP TABLE IF EXISTS bench_asked")
+    spark.sql(f"CREATE TABLE bench_asked USING hudi LOCATION '{path}'")
+
+
+def _asked(spark: SparkSession, key: str) -> int:
+    return len(spark.sql(f"SELECT * FROM bench_asked WHERE {KEY} = '{key}'").collect())
+
+
+def _matching(path: str, key: str) -> int:
+    from pyhudi import HudiTable
+
+    return int(HudiTable.open(path).scan(where=f"{KEY} = '{key}'").to_arrow().num_rows)
 
 
 def _look_up(path: str, key: str) -> int:

@@ -80,6 +80,7 @@ def make_steps(data: BenchInput, schema: str, columns: str) -> list[Step]:
         Step("tag 1,000 keys", "tag", {"input": few, "options": reading}, 1_000),
         Step(f"tag {data.changed_rows:,} keys", "tag", {"input": changed, "options": reading}, data.changed_rows),
         Step(f"{POINT_KEYS} queries, each for a key", "find", {"keys": points}, POINT_KEYS),
+        Step(f"{POINT_KEYS} queries by SQL, each for a key", "ask", {"keys": points}, POINT_KEYS),
         Step("upsert 1,000 rows by record index", "upsert", {"input": few, "options": {**told, COLUMNS: columns}}),
     ]
 
