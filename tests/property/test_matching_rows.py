@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.read import files as read_files
+from pyhudi.table.slices.base_files import few_rows as few_rows_of
+from pyhudi.table.slices.base_files import parquet
 from pyhudi.write.handles import base_file_writer
 from tests.support.model import Handles, StepClock, seeded_uuids
 
@@ -76,13 +77,17 @@ def kept(everything: pa.Table, where: str, columns: Sequence[str] | None) -> pa.
 
 
 @hypothesis_settings(deadline=None, max_examples=60)
-@given(st.sampled_from(WHERES), st.sampled_from(COLUMNS), st.sampled_from([7, 100, 65_536]), st.sampled_from([3, 50]))
+@given(
+    st.sampled_from(WHERES), st.sampled_from(COLUMNS), st.sampled_from([7, 100, 65_536]), st.sampled_from([3, 50]),
+    st.booleans(),
+)  # fmt: skip
 def test_a_filtered_scan_is_the_filter_of_a_scan(
-    table: HudiTable, where: str, columns: Sequence[str] | None, batch_rows: int, few_rows: int
+    table: HudiTable, where: str, columns: Sequence[str] | None, batch_rows: int, few_rows: int, by_pages: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_files, "BATCH_ROWS", batch_rows)
-        patch.setattr(read_files, "_FEW_ROWS", few_rows)
+        patch.setattr(few_rows_of, "BATCH_ROWS", batch_rows)
+        patch.setattr(few_rows_of, "_FEW_ROWS", few_rows)
+        patch.setattr(parquet, "GROUP_ROWS_MIN", 0 if by_pages else 1 << 30)
         found = table.scan(columns, where=where).to_arrow()
 
     assert found.equals(kept(table.scan().to_arrow(), where, columns))

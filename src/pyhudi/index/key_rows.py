@@ -4,21 +4,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import KeySpec, missing_keys, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
-from pyhudi.index.bloom import FoundInGroup, find_in_groups, footer_survivors
+from pyhudi.index.bloom import find_in_groups, footer_survivors
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.files import read_planned, shown_batch
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.few_rows import rows_at
 from pyhudi.table.slices.base_files.rows import open_rows
-
-_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +70,6 @@ def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile, *, use_thre
         keys = footer_survivors(file, path, one.keys)
         present = [name for name in stored.names if name in file.schema.names]
         for found in find_in_groups(file, keys) if len(keys) else ():
-            for batch in _rows_at(file, found, present, use_threads=use_threads):
+            rows = rows_at(file, present, found.row_group, found.positions, use_threads=use_threads)
+            for _, _, batch in rows:
                 yield shown_batch(plan, one.file, batch, stored).select(plan.schema.names)
-
-
-def _rows_at(
-    file: OpenBaseFile, found: FoundInGroup, columns: list[str], *, use_threads: bool
-) -> Iterator[pa.RecordBatch]:
-    """The rows at the found positions of a row group. Stops decoding after the last of them."""
-    start, last = 0, int(found.positions[-1])
-    for batch in file.batches(columns, groups=[found.row_group], use_threads=use_threads, batch_rows=_BATCH_ROWS):
-        low, high = np.searchsorted(found.positions, (start, start + len(batch)))
-        if high > low:
-            yield batch.take(pa.array(found.positions[low:high] - start))
-        start += len(batch)
-        if start > last:
-            return

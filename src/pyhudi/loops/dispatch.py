@@ -54,11 +54,18 @@ def elements(arguments: tuple[Any, ...]) -> int:
 class Loop(Generic[R]):
     """A function with its two forms. Compiled loops may call it, from any module."""
 
-    def __init__(self, function: Callable[..., R], work: Callable[..., int] | None, *, is_inlined: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[..., R],
+        work: Callable[..., int] | None,
+        *,
+        is_inlined: bool,
+        plain: Callable[..., R] | None = None,
+    ) -> None:
         functools.update_wrapper(self, function)
         self._source = cast(FunctionType, function)
         self._work, self._is_inlined = work, is_inlined
-        self._interpreted: Callable[..., R] | None = None
+        self._interpreted: Callable[..., R] | None = plain
         self._compiled: Callable[..., R] | None = None
 
     def __call__(self, *arguments: Any) -> R:  # no arguments by name: that would cost 50 ns a call
@@ -152,14 +159,17 @@ def loop(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], Loop(function, None, is_inlined=False))
 
 
-def loop_over(work: Callable[..., int]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def loop_over(
+    work: Callable[..., int], *, plain: Callable[..., object] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function a loop, where `work` tells from the arguments how much there is to do.
 
     For functions that touch little of a large array. Example: a Bloom filter of megabytes is looked into for one key.
+    `plain`: what is run instead while the function is interpreted, where Python's own numbers are faster than NumPy's.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        return cast(Callable[P, R], Loop(function, work, is_inlined=False))
+        return cast(Callable[P, R], Loop(function, work, is_inlined=False, plain=plain))
 
     return decorate
 

@@ -35,7 +35,18 @@ def _tables() -> npt.NDArray[np.uint32]:
 _TABLES = _tables()
 
 
-@loop_over(lambda data, tables: data.size)  # a step reads only eight entries of the tables
+_FIRST: list[int] = _TABLES[0].tolist()
+
+
+def _plain_crc32c(data: npt.NDArray[np.uint8], tables: npt.NDArray[np.uint32]) -> int:
+    """`_crc32c` byte by byte."""
+    crc, first = 0xFFFFFFFF, _FIRST
+    for byte in data.tobytes():
+        crc = first[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+@loop_over(lambda data, tables: data.size, plain=_plain_crc32c)  # a step reads only eight entries of the tables
 def _crc32c(data: npt.NDArray[np.uint8], tables: npt.NDArray[np.uint32]) -> int:
     crc = np.uint32(0xFFFFFFFF)
 

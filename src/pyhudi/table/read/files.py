@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,15 +16,11 @@ from pyhudi.format.schema.conversion import COMMIT_TIME, PARTITION_PATH
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.prune.row_groups import matching_row_groups
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.base_files.protocol import BATCH_ROWS
+from pyhudi.table.slices.base_files.few_rows import rows_at
 from pyhudi.table.slices.base_files.rows import open_rows, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 
 _NUMBER: Final = "__pyhudi_number"
-
-_FEW_ROWS: Final = 16_384
-_FEW_SHARE: Final = 8
-"""If at most one row in so many of a row group is kept, its other columns are decoded in steps of `_FEW_ROWS` rows."""
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
@@ -115,10 +110,8 @@ def _read_matching(
             shown = (shown_batch(plan, file, batch, first) for batch in read(present[0], groups=[group]))
             kept = _kept_and_numbered(plan, shown, plan.shown.schema(first))
             numbers = kept.column(_NUMBER).to_numpy()
-            is_few = len(numbers) * _FEW_SHARE <= opened.group_rows[group]
-
-            more = read(present[1], groups=[group], batch_rows=_FEW_ROWS if is_few else BATCH_ROWS)
-            for start, stop, batch in _taken(more, numbers) if len(numbers) else ():
+            more = rows_at(opened, present[1], group, numbers, use_threads=use_threads) if len(numbers) else ()
+            for start, stop, batch in more:
                 rest = shown_batch(plan, file, batch, others)
                 columns = {**_columns(kept.slice(start, stop - start)), **_columns(rest)}
                 yield pa.RecordBatch.from_arrays([columns[name] for name in plan.schema.names], schema=plan.schema)
@@ -133,22 +126,6 @@ def _kept_and_numbered(plan: ReadPlan, batches: Iterable[pa.RecordBatch], shown:
         kept.append(keep(batch.append_column(_NUMBER, numbers)))
         start += len(batch)
     return pa.Table.from_batches(kept, schema)
-
-
-def _taken(
-    batches: Iterable[pa.RecordBatch], numbers: npt.NDArray[np.int64]
-) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """The rows with these numbers, in batches, with the range of `numbers` in each. Stops after the last such row."""
-    start = 0
-    for batch in batches:
-        low, high = np.searchsorted(numbers, (start, start + len(batch)))
-        if high - low == len(batch):
-            yield low, high, batch
-        elif high > low:
-            yield low, high, batch.take(pa.array(numbers[low:high] - start))
-        start += len(batch)
-        if start > numbers[-1]:
-            return
 
 
 def _columns(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:

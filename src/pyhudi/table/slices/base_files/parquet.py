@@ -1,13 +1,17 @@
 """Parquet base files."""
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import BinaryIO
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import HudiError, Unsupported
+from pyhudi.table.slices.base_files.parquet_pages import GROUP_ROWS_MIN, ROWS_MAX, PageReader
 from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, telling_corrupt
 from pyhudi.table.slices.base_files.statistics import ParquetStatistics
 
@@ -68,6 +72,18 @@ class ParquetBaseFile(ParquetStatistics):
             if groups is None:
                 return self._file.read(list(columns), use_threads=use_threads)
             return self._file.read_row_groups(list(groups), list(columns), use_threads=use_threads)
+
+    def rows_at(self, columns: Sequence[str], group: int, numbers: npt.NDArray[np.int64]) -> pa.RecordBatch | None:
+        """As `ReadsPages.rows_at`: of files at hand, since each page would be a request of its own elsewhere."""
+        is_small = self.group_rows[group] < GROUP_ROWS_MIN or len(numbers) > ROWS_MAX
+        if is_small or not columns or not isinstance(self._source, pa.OSFile | io.BytesIO):
+            return None
+        with _named(self.path):
+            return self._pages.rows_at(columns, group, numbers)
+
+    @cached_property
+    def _pages(self) -> PageReader:
+        return PageReader(self._source, self.path, self.schema)
 
     def close(self) -> None:
         self._file.close()
