@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyhudi.api.table import HudiTable
@@ -41,12 +42,22 @@ _BYTES_MAX: Final = 256 << 20
 _numbers = itertools.count(1)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """A text with calls of `hudi_scan`. `has_other_tables`: it also reads what no such call stands for."""
+
+    text: str
+    has_other_tables: bool
+
+
 _found: dict[str, DataFrame] = {}
 """The rows for queries that Spark is about to analyse, by what their calls of `hudi_scan` say."""
 
 
 @contextmanager
-def key_scans(session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None) -> Iterator[str | None]:
+def key_scans(
+    session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None
+) -> Iterator[KeyText | None]:
     """The text with a call of `hudi_scan` in place of each table that it asks for record keys, while Spark analyses it.
 
     None where there is no such table. The call has the rows of the table for which its condition can hold, and the text
@@ -67,11 +78,12 @@ def rows_of_call(call: str) -> DataFrame:
 
 def _with_calls(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None, calls: list[str]
-) -> str | None:
+) -> KeyText | None:
     if not _MAY_ASK.match(text) or _ASKS_FILES.search(text) or not can_take_arrow(session.spark):
         return None
     pieces, start = [], 0
-    for read in find_reads(text):
+    reads = find_reads(text)
+    for read in reads:
         where = _where(read, args)
         path = None if where is None else _path_of(session, read)
         if where is None or path is None:
@@ -86,7 +98,7 @@ def _with_calls(
         scan = f"{SCAN}({quoted_text(path)}, NULL, NULL, {quoted_text(call)}){alias}"
         pieces += [text[start : read.start], scan]
         start = read.end
-    return "".join(pieces) + text[start:] if pieces else None
+    return KeyText("".join(pieces) + text[start:], len(calls) < len(reads)) if calls else None
 
 
 def _rows(session: SqlSession, path: str, where: str, called: str, names: frozenset[str] | None) -> DataFrame | None:

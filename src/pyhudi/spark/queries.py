@@ -40,9 +40,10 @@ def run_query(
     given = {} if args is None else {"args": args}
     with key_scans(session, text, args) as of_keys:
         if of_keys is not None:
-            prime_names(session, of_keys)
+            if of_keys.has_other_tables:
+                prime_names(session, of_keys.text)
             with suppress(Exception):  # of any kind: Spark says of the text itself what is wrong with it
-                return session.spark_sql(of_keys, **given, **frames)
+                return session.spark_sql(of_keys.text, **given, **frames)
     prime_names(session, text)
     try:
         return session.spark_sql(text, **given, **frames)

@@ -47,6 +47,11 @@ class Chunk:
         return column_path(self.facts)
 
     @property
+    def is_whole_column(self) -> bool:
+        """Whether its column is no field of another one."""
+        return len(_parts(self.facts)) == 1
+
+    @property
     def codec(self) -> int | None:
         return self.facts.number(4)
 
@@ -154,9 +159,12 @@ def key_values(entries: Mapping[str, str]) -> Items:
 
 
 def column_path(facts: Message) -> str:
+    return ".".join(part.decode(errors="replace") for part in _parts(facts))
+
+
+def _parts(facts: Message) -> list[bytes]:
     _, found = facts.fields.get(3, (None, None))
-    parts = found.values if isinstance(found, Items) else []
-    return ".".join(part.decode(errors="replace") for part in parts if isinstance(part, bytes))
+    return [part for part in found.values if isinstance(part, bytes)] if isinstance(found, Items) else []
 
 
 def _row_group(message: Message, end: int, path: str) -> RowGroup:

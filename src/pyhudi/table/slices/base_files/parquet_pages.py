@@ -57,7 +57,7 @@ class PageReader:
 
     def _pages(self, footer: Footer, columns: Sequence[str], group: int) -> list[ColumnPages] | None:
         elements, rows = plain_columns(footer), footer.groups[group].rows
-        chunks = {chunk.name: chunk for chunk in footer.groups[group].chunks}
+        chunks = {chunk.name: chunk for chunk in footer.groups[group].chunks if chunk.is_whole_column}
         found = []
         for name in columns:
             pages = self._pages_of(chunks[name], elements[name], rows) if name in elements and name in chunks else None

@@ -128,6 +128,15 @@ def test_other_rows_are_decoded_whole(
     assert is_paged == [False]
 
 
+def test_a_column_is_told_from_a_field_of_the_same_path(tmp_path: Path) -> None:
+    rows = pa.table({"a": [{"b": at} for at in range(ROWS)], "a.b": [-at for at in range(ROWS)]})
+    write(tmp_path / "f.parquet", rows, "as pyhudi does")
+    with closing(opened(tmp_path / "f.parquet")) as file:
+        found = file.rows_at(["a.b"], 0, np.array([5], np.int64))
+    assert found is not None
+    assert found.column(0).to_pylist() == [-5]
+
+
 @pytest.mark.parametrize("name", ["cow_cdc_v5_h0131", "cow_clean_archive_v8_h102", "cow_bulk_insert_v9_h120"])
 def test_pages_of_files_that_apache_hudi_wrote(tmp_path: Path, name: str) -> None:
     seen = 0
