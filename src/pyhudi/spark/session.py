@@ -81,7 +81,8 @@ class SqlSession:
 
     def read_options(self) -> dict[str, str]:
         """Options of the session that say how tables are read."""
-        return {name: text for name, text in self.session_options.items() if name in _READ_OPTIONS}
+        told = {name: self.spark.conf.get(name, None) for name in _READ_OPTIONS}
+        return {name: text for name, text in told.items() if text is not None}
 
     @property
     def session_options(self) -> Mapping[str, str]:

@@ -5,9 +5,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
+from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, is_classic
 
+_UTILS = "org.apache.spark.sql.api.python.PythonSQLUtils"
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
@@ -22,13 +24,14 @@ def arrow_dataframe(spark: SparkSession, rows: pa.Table, schema: t.StructType) -
     Memory: the rows, in the driver's JVM, as long as the DataFrame lives. The given rows may be released.
     Seen: from 4.0 on `createDataFrame` does the same with an Arrow table, in pieces of ten thousand rows.
     """
-    jvm, context = spark._jvm, spark.sparkContext
+    jvm, utils = spark._jvm, java_class(spark, _UTILS)
     fitting = rows.cast(arrow_schema(schema))
+    share = 1 if len(rows) <= 1 else -(-len(rows) // core_count(spark))
 
-    kept = context._serialize_to_jvm(
-        fitting.to_batches(max_chunksize=max(1, -(-len(rows) // core_count(spark)))),
+    kept = spark.sparkContext._serialize_to_jvm(
+        fitting.to_batches(max_chunksize=share),
         ArrowStreamSerializer(),
-        lambda file: jvm.PythonSQLUtils.readArrowStreamFromFile(file),  # type: ignore[union-attr]
+        lambda file: utils.readArrowStreamFromFile(file),
         lambda: jvm.ArrowIteratorServer(),  # type: ignore[union-attr]
     )
-    return DataFrame(jvm.PythonSQLUtils.toDataFrame(kept, schema.json(), spark._jsparkSession), spark)  # type: ignore
+    return DataFrame(utils.toDataFrame(kept, schema.json(), spark._jsparkSession), spark)
