@@ -219,8 +219,9 @@ def test_a_condition_on_the_stored_row_counts(
     ours: Sql, hudi_120: ReferenceHudi, tmp_path: Path, table_type: str
 ) -> None:
     """Seen: Apache Hudi 1.2.0 passes over such a clause where the table is merge-on-read, without a word."""
-    found = []
-    for side, run in (("ours", ours), ("theirs", hudi_120.sql)):
+    found: list[Any] = []
+    sides: list[tuple[str, Any]] = [("ours", ours), ("theirs", hudi_120.sql)]
+    for side, run in sides:
         name = f"t_stored_{table_type}"
         for text in (
             KEYED, ROWS,
