@@ -157,6 +157,19 @@ def test_a_view_keeps_its_text(session: Any, named: HudiTable) -> None:
         session.sql("DROP VIEW kept")
 
 
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_a_statement_behind_with_runs_once(session: Any, named: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(key_queries, "_rows", lambda *given: asked.append("rows"))
+    session.sql("CREATE TABLE target (x LONG) USING parquet")
+    try:
+        session.sql(f"WITH few AS (SELECT x FROM {BY_NAME} WHERE id = 'k7') INSERT INTO target SELECT x FROM few")
+        assert [row.x for row in session.sql("SELECT x FROM target").collect()] == [7]
+    finally:
+        session.sql("DROP TABLE target")
+    assert asked == []
+
+
 def test_without_a_record_index_spark_scans(session: Any, tmp_path: Path) -> None:
     HudiTable.create(tmp_path / "t", name="t", record_key="id").upsert(rows(range(9)))
     session.sql(f"CREATE TABLE {BY_NAME} USING hudi LOCATION '{tmp_path}/t'")

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from pyhudi.spark.session import SqlSession
 
 _MAY_ASK: Final = re.compile(r"\s*(select|with)\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)
-_ASKS_FILES: Final = re.compile(r"\b(_metadata|input_file_\w+)\b|\$\{", re.IGNORECASE)
-"""What only a scan of files can tell, and variables, which Spark replaces later."""
+_LEFT_TO_SPARK: Final = re.compile(r"\b(_metadata|input_file_\w+|insert|merge|update|delete)\b|\$\{", re.IGNORECASE)
+"""What only a scan of files can tell, statements behind WITH, which must not run twice, and variables, which Spark
+replaces later.
+"""
 
 _FILES_MAX: Final = 8
 _BYTES_MAX: Final = 256 << 20
@@ -79,7 +81,7 @@ def rows_of_call(call: str) -> DataFrame:
 def _with_calls(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None, calls: list[str]
 ) -> KeyText | None:
-    if not _MAY_ASK.match(text) or _ASKS_FILES.search(text) or not can_take_arrow(session.spark):
+    if not _MAY_ASK.match(text) or _LEFT_TO_SPARK.search(text) or not can_take_arrow(session.spark):
         return None
     pieces, start = [], 0
     reads = find_reads(text)
