@@ -1,9 +1,12 @@
 """A table that went to another version and came back could tell other times, or merge logs upon base files that hold
 them already. Small tables go both ways here, in memory."""
 
+from collections.abc import Iterator
+
+import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import Conflict, HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
@@ -66,3 +69,17 @@ def test_what_a_restore_behind_an_upgrade_takes_back_stays_away(before: int, aft
         ("a", 4), ("b", 1), ("c", 2)
     ]  # fmt: skip
     assert table.metadata.validate().differences == ()
+
+
+def test_a_write_whose_table_is_upgraded_while_its_input_is_read_says_so() -> None:
+    table = new_table(8, "COPY_ON_WRITE")
+    table.upsert(arrow([Row("a", "oslo", 1, 1)]))
+    rows = arrow([Row("b", "oslo", 1, 1)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        table.upgrade(9)
+        yield from rows.to_batches()
+
+    with pytest.raises(Conflict, match=r"version was 8 .* is 9 now; run the write again"):
+        table.upsert(pa.RecordBatchReader.from_batches(rows.schema, batches()))
+    assert table.upsert(rows).inserted == 1
