@@ -61,7 +61,7 @@ def test_what_a_restore_behind_an_upgrade_takes_back_stays_away(before: int, aft
 
     assert read_rows(table.scan().to_arrow()) == rows
     snapshot = table._access.snapshot()
-    for file_slice in snapshot.slices("oslo"):  # Apache Hudi goes by names and command blocks alone
+    for file_slice in snapshot.slices("oslo"):  # for readers that go by names and command blocks alone
         assert not slice_blocks(log_sources(snapshot.storage, file_slice), any_write)
     table.upsert(arrow([Row("c", "oslo", 1, 1), Row("a", "oslo", 4, 4)]))
     table.upsert(arrow([Row("c", "oslo", 2, 2)]))
