@@ -82,3 +82,25 @@ def test_a_crash_leaves_the_table_at_one_version_and_the_next_call_ends_it(
         assert problems_on(disk, has_metadata_table=not properties) == [], what
         assert not [file.path for file in disk.list(".hoodie") if "version_change" in file.path], what
     assert versions == {before, after}
+
+
+def test_a_write_behind_a_change_that_died_costs_no_index() -> None:
+    """The write makes the metadata table anew, with the list of files alone. The next call makes the other indexes."""
+    clock = StepClock()
+    start = MemoryStorage(clock_ms=lambda: clock.ms)
+    table = Handles(start, clock, seeded_uuids(1), SerialExecutor()).create(table_version=8)
+    table.upsert(arrow([Row("a", "oslo", 1, 1)]))
+    table.build_index("record_index")
+
+    def change(storage: Storage) -> None:
+        handles(storage, 20_000).open().upgrade(9)
+
+    lost = 0
+    for what, disk in [*crash_points(change, start.copy)][::3]:
+        own = handles(disk, 600_000).open()
+        own.upsert(arrow([Row("b", "oslo", 1, 1)]))
+        lost += "record_index" not in own.metadata.partitions_in_use
+        own.upgrade(9)
+        assert set(own.metadata.partitions_in_use) == {"files", "record_index"}, what
+        assert own.metadata.validate().differences == (), what
+    assert lost

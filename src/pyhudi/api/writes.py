@@ -34,6 +34,7 @@ from pyhudi.services.expiry.plan import ExpiryPlan, ExpiryResult, plan_expiry
 from pyhudi.services.expiry.settings import ExpirySettings
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.facts.bucket_facts import facts_of_table
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import TURN_WAIT_MS
 from pyhudi.txn.action.session import TableAccess, WriteSession
@@ -307,11 +308,20 @@ class _Writer:
     @contextmanager
     def _begin(self) -> Iterator[WriteSession]:
         with self._session(self.settings.lock_wait_ms) as session:
-            if session.snapshot.config.facts() != self.opened.config.facts():
-                raise Conflict(f"table '{self.handle.name}' was made anew while the input was read; open it again")
+            self._refuse_other_facts(session.snapshot.config)
             if self.may_begin is not None:
                 self.may_begin(session.snapshot)
             yield session
+
+    def _refuse_other_facts(self, now: TableConfig) -> None:
+        then = self.opened.config
+        if now.version != then.version:
+            raise Conflict(
+                f"table '{self.handle.name}': its version was {then.version} when the input was opened, and is "
+                f"{now.version} now; run the write again"
+            )
+        if now.facts() != then.facts():
+            raise Conflict(f"table '{self.handle.name}' was made anew while the input was read; open it again")
 
     def _go_on(self) -> AbstractContextManager[WriteSession]:
         return self._session(max(TURN_WAIT_MS, self.settings.lock_wait_ms), goes_on=True)

@@ -1,12 +1,16 @@
 """A table that went to another version and came back could tell other times, or merge logs upon base files that hold
 them already. Small tables go both ways here, in memory."""
 
+from collections.abc import Iterator
+
+import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import Conflict, HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
-from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
+from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
+from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 
@@ -36,3 +40,46 @@ def test_a_table_that_comes_back_from_version_6_has_its_completion_times(kind: s
     newest = table.scan()
     assert not [file for file in newest.files() if ".log." in file], "logs that a base file holds are read again"
     assert table.upgrade(9, dry_run=True).steps
+
+
+@pytest.mark.parametrize("is_planned", [False, True], ids=["no plan", "a compaction is planned"])
+@pytest.mark.parametrize("before,after", [(5, 9), (6, 8), (6, 7)])
+def test_what_a_restore_behind_an_upgrade_takes_back_stays_away(before: int, after: int, is_planned: bool) -> None:
+    """Logs of before the upgrade are named after their slice, or after the compaction that was planned. They came back
+    with the next write, because no name said that they were taken back."""
+    table = new_table(before, "MERGE_ON_READ", **{"hoodie.metadata.enable": "true"})
+    table.upsert(arrow([Row("a", "oslo", 1, 1), Row("b", "oslo", 1, 1)]))
+    kept = table.savepoint()
+    rows = read_rows(table.scan().to_arrow())
+    table.upsert(arrow([Row("a", "oslo", 2, 2), Row("b", "oslo", 2, 2)]))
+    if is_planned:
+        assert table.schedule_compaction().requested
+    table.upsert(arrow([Row("a", "oslo", 3, 3), Row("b", "oslo", 3, 3)]))
+    table.upgrade(after)
+
+    table.restore(kept.requested)
+
+    assert read_rows(table.scan().to_arrow()) == rows
+    snapshot = table._access.snapshot()
+    for file_slice in snapshot.slices("oslo"):  # for readers that go by names and command blocks alone
+        assert not slice_blocks(log_sources(snapshot.storage, file_slice), any_write)
+    table.upsert(arrow([Row("c", "oslo", 1, 1), Row("a", "oslo", 4, 4)]))
+    table.upsert(arrow([Row("c", "oslo", 2, 2)]))
+    assert sorted((row.row.id, row.row.ts) for row in read_rows(table.scan().to_arrow()).values()) == [
+        ("a", 4), ("b", 1), ("c", 2)
+    ]  # fmt: skip
+    assert table.metadata.validate().differences == ()
+
+
+def test_a_write_whose_table_is_upgraded_while_its_input_is_read_says_so() -> None:
+    table = new_table(8, "COPY_ON_WRITE")
+    table.upsert(arrow([Row("a", "oslo", 1, 1)]))
+    rows = arrow([Row("b", "oslo", 1, 1)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        table.upgrade(9)
+        yield from rows.to_batches()
+
+    with pytest.raises(Conflict, match=r"version was 8 .* is 9 now; run the write again"):
+        table.upsert(pa.RecordBatchReader.from_batches(rows.schema, batches()))
+    assert table.upsert(rows).inserted == 1

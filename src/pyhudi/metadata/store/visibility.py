@@ -20,9 +20,12 @@ def block_filter(table: MetadataTable, data_timeline: Timeline) -> Callable[[str
     Up to version 6 the data table may not know the action. Then the deltacommit counts in two cases only: its instant
     says that it never had an action, or it is so old that the action is archived.
 
+    A savepoint has the time of the commit that it keeps, and writes nothing here. While it is pending, the commit
+    counts.
+
     Spec: format/metadata-table.md section 10.
     """
-    pending = {i.requested for i in data_timeline.pending}
+    pending = {i.requested for i in data_timeline.pending if i.action != "savepoint"}
     completed = {i.requested for i in data_timeline if i.is_completed}
     stands_alone = table.config.version.metadata_instants is MetadataInstants.ISSUED
     start = data_timeline.start

@@ -116,7 +116,8 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     _refuse_busy(snapshot)
 
     noted = read_note(storage)
-    indexes = config.metadata_partitions or (noted.indexes if noted is not None else ())
+    # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
+    indexes = tuple(dict.fromkeys((*config.metadata_partitions, *(noted.indexes if noted is not None else ()))))
     change = VersionChange(config.version.number, target.number, indexes)
     session.hold.confirm()
     storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())

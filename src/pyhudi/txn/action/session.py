@@ -272,7 +272,8 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
             "writes such tables where the row of a key wins that came last, or the one with the greatest ordering "
-            "value, or a merger that is registered for the class (pyhudi.register_payload_class)"
+            "value, or a merger that is registered for the class (pyhudi.register_payload_class); reads work; to "
+            "write, make it a table of version 8 or 9 with Apache Hudi"
         )
 
     if config.key_kind is KeyKind.OTHER and find_key_generator(config.key_generator_class) is None:

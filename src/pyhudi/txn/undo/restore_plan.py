@@ -61,7 +61,8 @@ def plan_undo(
     `undone`: requested times of all writes that the restore rolls back. A completed write's metadata names the files
     that it wrote. Up to table version 6 a log is named after its file slice. Files named after the target are deleted
     with it. A log of a slice that stays gets a command block. A log named after another write in `undone` is left to
-    the plan of that write.
+    the plan of that write. A table that was upgraded since the write has its logs still: those of slices that stay get
+    command blocks, too, and those named after another write in `undone` are deleted at once.
     Requests: one get and, up to version 6 or for a pending write without markers, one list per partition.
     """
     info = InstantInfo(target.requested, target.action)
@@ -77,16 +78,32 @@ def plan_undo(
         gone = _called_after(storage, target.requested, stats)
         return RollbackPlan(info, (*gone, *_voided(storage, stats, {*undone, target.requested})))
 
+    taken_back = {*undone, target.requested}
     written = {
-        partition: [name for stat in partition_stats for name in _names(stat) if written_at(name) == target.requested]
+        partition: [name for stat in partition_stats for name in _written(stat, target.requested, taken_back)]
         for partition, partition_stats in stats.items()
     }
-    return RollbackPlan(info, deletions(storage, {partition: names for partition, names in written.items() if names}))
+    gone = deletions(storage, {partition: names for partition, names in written.items() if names})
+    return RollbackPlan(info, (*gone, *_voided(storage, stats, taken_back)))
 
 
 def _names(stat: WriteStat) -> Iterator[str]:
     for path in (stat.path or "", *(stat.cdc_stats or {})):
         yield path.rpartition("/")[2]
+
+
+def _written(stat: WriteStat, requested: str, undone: Collection[str]) -> Iterator[str]:
+    """The names of files that the write at `requested` made, and that no write outside `undone` has a share in.
+
+    Before an upgrade a write named its logs after their slice. Such a slice may be of a compaction in `undone`.
+    """
+    names = list(_names(stat))
+    yield from (name for name in names if written_at(name) == requested)
+
+    log = LogFileName.parse(names[0])
+    if log is not None and log.instant != requested and log.instant in undone:
+        logs = {names[0], *(path.rpartition("/")[2] for path in stat.log_files or ())}
+        yield from sorted(name for name in logs if written_at(name) == log.instant)
 
 
 def _called_after(storage: Storage, requested: str, partitions: Collection[str]) -> tuple[RollbackRequest, ...]:

@@ -287,6 +287,21 @@ def test_a_savepoint_that_dies_is_taken_back_by_the_next_writer() -> None:
         Handles(MemoryStorage()).create().savepoint()
 
 
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_commit_counts_while_a_savepoint_of_it_is_made(version: int) -> None:
+    """The savepoint has the commit's time. Its new files, as the metadata table lists them, were taken for pending."""
+    storage, table, _ = made(version)
+    commit = table.insert(arrow([Row("new", "oslo", 1, 1)])).requested or ""
+    before = read_rows(table.scan().to_arrow())
+    storage.put(layout_of(table)(Instant(commit, "savepoint", "INFLIGHT")), b"")
+
+    assert read_rows(table.scan().to_arrow()) == before
+    assert table.metadata.validate().differences == ()
+    assert len(table.lookup(["new"]).to_pylist()) == 1
+    table.upsert(arrow([Row("new", "oslo", 2, 2)]))
+    assert read_rows(table.scan().to_arrow()).keys() == before.keys()
+
+
 def planned(instants: list[Instant], to: int, *, version: str = "2", table_type: str = MOR) -> list[str]:
     layout = timeline_layout({"hoodie.timeline.layout.version": version})
     timeline = Timeline(layout, tuple(sorted(instants, key=lambda i: i.requested)))
