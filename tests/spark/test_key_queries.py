@@ -21,6 +21,8 @@ pytestmark = pytest.mark.spark
 
 KEYED, WHOLE = "LocalTableScan", "FileScan"
 BY_NAME = "keyed"
+SETTINGS = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
+"""With these, `"a"` is a name."""
 
 KINDS: dict[str, dict[str, Any]] = {
     "copy on write": {"record_key": "id"},
@@ -51,6 +53,7 @@ NOT_OF_KEYS = (
     "SELECT x FROM {t} WHERE id > 'k3' AND n > 3",
     "SELECT x FROM {t} WHERE id LIKE 'k3%' AND n BETWEEN 3 AND 5",
     "SELECT x FROM {t} WHERE trim(id) = 'k3'",
+    "SELECT x FROM {t} WHERE id = 'k7' AND n = 7 AND CASE WHEN x > 0 THEN true END OR x = 3",
 )
 
 
@@ -145,6 +148,45 @@ def test_a_temporary_view_hides_the_table(session: Any, named: HudiTable) -> Non
         assert [row.x for row in session.sql(f"SELECT x FROM {BY_NAME} WHERE id = 'k7'").collect()] == [1]
     finally:
         session.catalog.dropTempView(BY_NAME)
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+@pytest.mark.parametrize(
+    "text", ['SELECT * FROM keyed WHERE id = "_hoodie_record_key"', 'DELETE FROM keyed WHERE id = "p"']
+)
+def test_names_in_double_quotes_are_columns(session: Any, named: HudiTable, text: str) -> None:
+    named.upsert(pa.table({"id": ["p1"], "n": pa.array([1], pa.int32()), "p": ["p1"], "ts": [9], "x": [9]}))
+    before = len(named.scan().to_arrow())
+    for name in SETTINGS:
+        session.conf.set(name, "true")
+    try:
+        assert len(session.sql(text).collect()) == (before if "SELECT" in text else 0)
+    finally:
+        for name in SETTINGS:
+            session.conf.unset(name)
+    assert len(named.scan().to_arrow()) == (before if "SELECT" in text else before - 1)
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_names_of_another_catalog_are_not_of_this_one(session: Any, named: HudiTable) -> None:
+    catalog = "spark.sql.catalog.elsewhere"
+    session.sql("CREATE DATABASE elsewhere")
+    session.sql(f"CREATE TABLE elsewhere.{BY_NAME} USING hudi LOCATION '{named.path}'")
+    session.conf.set(catalog, "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
+    session.conf.set(f"{catalog}.url", "jdbc:derby:memory:elsewhere;create=true")
+    session.conf.set(f"{catalog}.driver", "org.apache.derby.jdbc.EmbeddedDriver")
+    try:
+        for name in (f"elsewhere.{BY_NAME}", BY_NAME):
+            for text in (f"SELECT x FROM {name} WHERE id = 'k7'", f"DELETE FROM {name} WHERE id = 'k7'"):
+                with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+                    session.sql(text).collect()
+            session.catalog.setCurrentCatalog("elsewhere")
+        long = f"spark_catalog.elsewhere.{BY_NAME}"
+        assert [row.x for row in session.sql(f"SELECT x FROM {long} WHERE id = 'k7'").collect()] == [7]
+    finally:
+        session.catalog.setCurrentCatalog("spark_catalog")
+        session.conf.unset(catalog)
+        session.sql("DROP DATABASE spark_catalog.elsewhere CASCADE")
 
 
 @pytest.mark.parametrize("named", ["copy on write"], indirect=True)

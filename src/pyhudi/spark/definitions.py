@@ -15,7 +15,7 @@ from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import refuse_unshared
-from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, SessionCatalog, path_of
+from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, SessionCatalog, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
@@ -105,7 +105,7 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
         _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
     prime(session, (database, name))
     if is_kept(session) and (is_there or rows is not None):
-        keep_entry(session, session.get_entry((database, name)))
+        keep_entry(session, session.get_entry((CATALOG, database, name)))
 
 
 def _put_entry(

@@ -43,7 +43,7 @@ def keep_entry(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool =
     with logged_failure(f"table '{'.'.join(entry.full_name)}': the Hive metastore was not told of a commit"):
         beside = [(*entry.full_name[:-1], f"{entry.name}{suffix}") for suffix in _SUFFIXES]
         for name in (entry.full_name, *beside):
-            found = session.catalog.find(name)
+            found = session.catalog.find_own(name)
             if found is not None and found.path == entry.path:
                 _keep(session, found, looks_at_all=looks_at_all)
 

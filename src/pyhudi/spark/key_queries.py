@@ -16,13 +16,12 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.texts import literal_texts
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.schema import spark_schema
-from pyhudi.engine.spark.sql.catalog import CATALOG, SCAN
+from pyhudi.engine.spark.sql.catalog import SCAN
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.sql.names_used import names_used
 from pyhudi.sql.parameters import with_literals
-from pyhudi.sql.plain_conditions import plain_conditions
 from pyhudi.sql.reads import Read, find_reads
 from pyhudi.sql.words import quoted_name, quoted_text
 
@@ -83,6 +82,8 @@ def _with_calls(
 ) -> KeyText | None:
     if not _MAY_ASK.match(text) or _LEFT_TO_SPARK.search(text) or not can_take_arrow(session.spark):
         return None
+    if '"' in text and session.quotes_names:
+        return None
     pieces, start = [], 0
     reads = find_reads(text)
     for read in reads:
@@ -112,7 +113,7 @@ def _rows(session: SqlSession, path: str, where: str, called: str, names: frozen
     schema = table.schema()
     keys = {name.lower() for name in table.record_key}
     of_keys = {name: kind for name, kind in plain_types(schema).items() if name in keys}
-    condition = plain_conditions(where, called, {**of_keys, RECORD_KEY: "text"})
+    condition = session.plain_conditions(where, called, {**of_keys, RECORD_KEY: "text"})
     if condition is None:
         return None
     known = (*META_FIELDS, *schema.names)
@@ -128,10 +129,7 @@ def _path_of(session: SqlSession, read: Read) -> str | None:
     if read.arguments is not None or read.path is not None or read.as_of is not None:
         return None
     entry = session.catalog.find(read.name)
-    if entry is None or entry.reads_optimized:
-        return None
-    is_named = len(read.name) == 3 or session.spark.catalog.currentCatalog() == CATALOG
-    return entry.path if is_named else None
+    return None if entry is None or entry.reads_optimized else entry.path
 
 
 def _where(read: Read, args: Mapping[str, Any] | Sequence[Any] | None) -> str | None:

@@ -21,7 +21,6 @@ from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Assigned, Delete, Update, read_delete, read_update
 from pyhudi.sql.heads import Head
-from pyhudi.sql.plain_conditions import plain_conditions
 from pyhudi.sql.relations import with_table_as
 from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import Cursor, quoted_name
@@ -97,7 +96,7 @@ def _views(
     view = session.new_view("target")
     where = None
     if statement.where is not None:
-        where = plain_conditions(statement.where, statement.alias, plain_types(snapshot.schema))
+        where = session.plain_conditions(statement.where, statement.alias, plain_types(snapshot.schema))
     texts = [statement.where or "", statement.ctes]
     texts += [one.value for one in statement.assigned] if isinstance(statement, Update) else []
     with session.view(read(where), view):

@@ -18,6 +18,7 @@ from pyhudi.engine.spark.sql.gateway import session_options
 from pyhudi.errors import NotFound
 from pyhudi.options.read_options import DATA_SKIPPING, METADATA
 from pyhudi.sql.insert_settings import OF_SQL
+from pyhudi.sql.plain_conditions import Plain, plain_conditions
 from pyhudi.sql.words import Name
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "hoodie."
 _READ_OPTIONS = (METADATA, DATA_SKIPPING)
+_NAMES_IN_QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"
 _numbers = itertools.count(1)
 
 
@@ -83,6 +85,15 @@ class SqlSession:
         """Options of the session that say how tables are read."""
         told = {name: self.spark.conf.get(name, None) for name in _READ_OPTIONS}
         return {name: text for name, text in told.items() if text is not None}
+
+    @property
+    def quotes_names(self) -> bool:
+        """Whether `"a"` may be a name, and no text."""
+        return self.spark.conf.get(_NAMES_IN_QUOTES, "false") != "false"
+
+    def plain_conditions(self, condition: str, alias: str, types: Mapping[str, Plain]) -> str | None:
+        """As the function of this name, of a condition as this session reads it."""
+        return None if '"' in condition and self.quotes_names else plain_conditions(condition, alias, types)
 
     @property
     def session_options(self) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ def table_of(session: SqlSession, said: object, *, what: str, is_written: bool =
     cursor = Cursor(text)
     name = cursor.name("a table's name")
     cursor.end()
-    entry = session.catalog.find(name)
+    entry = session.catalog.find_own(name)
     if entry is None:
         raise NotFound(f"{what}: expected a Hudi table '{text}' in the catalog, or a path, found none")
     return session.open(entry) if is_written else HudiTable.open(entry.path, options=session.read_options())

@@ -134,9 +134,23 @@ class _Reader:
                 if depth < 0 or (depth == 0 and any(cursor.sees(*stop) for stop in stops)):
                     break
                 cursor.at += 1
-            return cursor.slice(start, cursor.at) or None
+            return None if self._sees_or() else cursor.slice(start, cursor.at) or None
         finally:
             cursor.at = at
+
+    def _sees_or(self) -> bool:
+        """Whether an OR comes further on in these brackets.
+
+        A word that ends the clause may be a column or part of a CASE: `id = 1 AND limit = 2 OR id = 3`.
+        """
+        depth = 0
+        for word in self.cursor.words[self.cursor.at :]:
+            depth += (word.upper == "(") - (word.upper == ")")
+            if depth < 0:
+                return False
+            if depth == 0 and word.upper == "OR":
+                return True
+        return False
 
 
 def find_reads(text: str) -> list[Read]:

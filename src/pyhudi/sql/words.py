@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 from typing import TypeAlias
 
 from sqlglot.dialects.spark import Spark
@@ -23,6 +24,7 @@ Stop: TypeAlias = tuple[str, ...]
 _OPENING = ("(", "[", "{")
 _CLOSING = (")", "]", "}")
 _SHOWN_MAX = 60
+_COMMENT = re.compile(r"/\*.*?\*/|--(?:\\\n|[^\r\n])*", re.DOTALL)
 
 
 class Kind(Enum):
@@ -64,14 +66,26 @@ def words_of(text: str) -> list[Word]:
         raise Invalid(f"SQL '{_short(text)}': {error}") from error
 
     words: list[Word] = []
+    behind = visible = 0
     for token in tokens:
         start, end = token.start - 1, token.end
-        if words and start < words[-1].end:  # of `1L` sqlglot makes a cast
+        visible, behind = max(visible, _end_of_comments(text, behind, start)), max(behind, end)
+        if start < visible < end:
+            raise Invalid(f"SQL '{_short(text)}': expected a comment to end outside of quotes, found a backslash in it")
+        if start < visible or (words and start < words[-1].end):  # of `1L` sqlglot makes a cast
             continue
         words += _split(text, token.text, token.token_type.name, start, end)
     while words and words[-1].text == ";":
         words.pop()
     return words
+
+
+def _end_of_comments(text: str, start: int, end: int) -> int:
+    """Where comments between two words end. To Spark, one behind `--` goes on where a backslash ends its line."""
+    if "\\\n" not in text[start:end]:
+        return 0
+    found = takewhile(lambda one: one.start() < end, _COMMENT.finditer(text, start))
+    return max((one.end() for one in found), default=0)
 
 
 def _split(text: str, said: str, kind: str, start: int, end: int) -> Iterator[Word]:

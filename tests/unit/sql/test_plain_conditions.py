@@ -17,6 +17,8 @@ TYPES: dict[str, Plain] = {"id": "integer", "name": "text"}
         ("name = 'a\\tb' AND id = 1", "`id` = 1"),
         ("name = r'a'", None),
         ("name IN ('a', 'b')", "`name` IN ('a', 'b')"),
+        ("-- one \\\n id = 2 AND\nid = 1", "`id` = 1"),
+        ("/* one \\\n */ id = 2 -- \\\n", "`id` = 2"),
         ("id = 1 OR id = 2", None),
         ("id = 1 AND id = 2 OR id = 3", None),
         ("NOT id = 1", None),

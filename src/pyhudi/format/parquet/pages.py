@@ -7,6 +7,7 @@ Spec: Parquet format 2.10 (`OffsetIndex`, `PageLocation`, `ColumnMetaData`).
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from pyhudi.errors import CorruptFile
@@ -14,6 +15,9 @@ from pyhudi.format.parquet.footer import MAGIC, Chunk, Footer, encode_footer
 from pyhudi.format.parquet.thrift import Items, Kind, Message, decode_message
 
 _REPEATED: Final = 2
+_HEADER: Final = 5
+_HEADER_V2: Final = 8
+"""What a page's header says of its values: of pages of version 1, and of those of version 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,27 @@ def column_pages(chunk: Chunk, element: Message, offsets: bytes, rows: int, *, p
     end = chunk.start + chunk.size
     is_within = all(chunk.start <= at and 0 < size <= end - at for at, size in places)
     is_ascending = all(one < other for one, other in zip(first_rows, (*first_rows[1:], rows), strict=True))
-    if not is_within or first_rows[0] != 0 or not is_ascending:
+    is_in_order = all(at + size <= behind for (at, size), (behind, _) in pairwise(places))
+    if not is_within or first_rows[0] != 0 or not is_ascending or not is_in_order:
         raise CorruptFile(
             path, chunk.start, expected=f"pages within the column chunk, of {rows:,} rows", found="an index of others"
         )
     return ColumnPages(chunk, element, first_rows, places, rows)
+
+
+def check_page(column: ColumnPages, page: int, content: bytes, *, path: str) -> None:
+    """Compare what a page says of itself with what the index says. Raises: CorruptFile.
+
+    A damaged index could give rows of other numbers, or one page for another.
+    """
+    header, end = decode_message(content, path=path)
+    start, stop = column.rows_of(page)
+    at, _ = column.places[page]
+    facts = header.message(_HEADER) or header.message(_HEADER_V2)
+    values, size = None if facts is None else facts.number(1), header.number(3)
+    if values != stop - start or size is None or end + size != len(content):
+        expected = f"a page of {stop - start:,} values in {len(content):,} bytes, as the index of pages says"
+        raise CorruptFile(path, at, expected=expected, found=f"one of {values} values in {end + (size or 0):,} bytes")
 
 
 def small_file(footer: Footer, columns: Sequence[tuple[ColumnPages, bytes, bytes]], rows: int) -> bytes:

@@ -15,7 +15,6 @@ from pyhudi.spark.functions import call_function, is_function
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.parameters import with_literals
-from pyhudi.sql.plain_conditions import plain_conditions
 from pyhudi.sql.reads import Read, find_reads
 from pyhudi.sql.words import Cursor, Name, quoted_name, split_list
 
@@ -100,7 +99,7 @@ def _scanned(session: SqlSession, path: str, read: Read) -> DataFrame:
     as_of = None if read.as_of is None else str(session.value(f"CAST({read.as_of} AS STRING)"))
     where = None
     if read.alone_where is not None and as_of is None:
-        where = plain_conditions(read.alone_where, read.called, plain_types(table.schema()))
+        where = session.plain_conditions(read.alone_where, read.called, plain_types(table.schema()))
     return table.scan(as_of=as_of, where=where).to_spark(session.spark)
 
 

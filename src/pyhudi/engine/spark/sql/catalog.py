@@ -89,14 +89,19 @@ class SessionCatalog:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._catalog = spark._jsparkSession.sessionState().catalog()
+        state = spark._jsparkSession.sessionState()
+        self._catalog, self._catalogs = state.catalog(), state.catalogManager()
 
     @property
     def current_database(self) -> str:
         return str(self._catalog.getCurrentDatabase())
 
     def find(self, name: Name) -> CatalogEntry | None:
-        """The Hudi table of this name, or None for anything else: other formats, views, other catalogs, nothing."""
+        """The Hudi table of a name in a text; None for anything else: other formats, views, other catalogs, nothing."""
+        return None if self._is_elsewhere(name) else self.find_own(name)
+
+    def find_own(self, name: Name) -> CatalogEntry | None:
+        """As `find`, where names of one or two parts are those of this catalog, whichever is the current one."""
         table = self._table(name)
         if table is None or not is_hudi(value_of(table.provider())):
             return None
@@ -204,7 +209,7 @@ class SessionCatalog:
             parent = value_of(identifier.database())
             if parent is None:  # a temporary view
                 continue
-            entry = self.find((str(parent), str(identifier.table())))
+            entry = self.find_own((str(parent), str(identifier.table())))
             if entry is not None:
                 found.append(entry)
         return found
@@ -213,6 +218,14 @@ class SessionCatalog:
         method = next(one for one in self._catalog.getClass().getMethods() if one.getName() == "cacheTable")
         kind = java_class(self._spark, str(method.getParameterTypes()[0].getName()))
         return kind(CATALOG, database, name)
+
+    def _is_elsewhere(self, name: Name) -> bool:
+        """Whether a name of one or two parts is one of another catalog: `c.t` is, if there is a catalog `c`."""
+        if len(name) > 2:
+            return False
+        if len(name) == 2 and self._catalogs.isCatalogRegistered(name[0]):
+            return True
+        return str(self._catalogs.currentCatalog().name()) != CATALOG
 
     def _table(self, name: Name) -> Any:
         """The `CatalogTable` of a name, or None."""

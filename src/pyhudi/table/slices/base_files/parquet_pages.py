@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.parquet.footer import TAIL_SIZE, Chunk, Footer, decode_footer, footer_size
-from pyhudi.format.parquet.pages import ColumnPages, column_pages, plain_columns, small_file
+from pyhudi.format.parquet.pages import ColumnPages, check_page, column_pages, plain_columns, small_file
 from pyhudi.format.parquet.thrift import Message
 
 ROWS_MAX: Final = 16
@@ -71,10 +71,11 @@ class PageReader:
         return None if place is None else column_pages(chunk, element, self._read(*place), rows, path=self._path)
 
     def _decoded(self, footer: Footer, columns: list[ColumnPages], pages: list[int], rows: int) -> pa.Table:
-        parts = [
-            (column, self._read(*column.dictionary), self._read(*column.places[page]))
-            for column, page in zip(columns, pages, strict=True)
-        ]
+        parts = []
+        for column, page in zip(columns, pages, strict=True):
+            content = self._read(*column.places[page])
+            check_page(column, page, content, path=self._path)
+            parts.append((column, self._read(*column.dictionary), content))
         source = pa.BufferReader(small_file(footer, parts, rows))
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
 

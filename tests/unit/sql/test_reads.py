@@ -1,0 +1,21 @@
+"""A WHERE clause could be taken for shorter than it is, and rows be left out for which the rest of it holds."""
+
+import pytest
+
+from pyhudi.sql.reads import find_reads
+
+
+@pytest.mark.parametrize(
+    "clause,expected",
+    [
+        ("id = 1 LIMIT 3", "id = 1"),
+        ("id = 1 GROUP BY a UNION SELECT 2", "id = 1"),
+        ("id = 1) WHERE a OR b", "id = 1"),
+        ("id = 1 AND (a OR b) ORDER BY (a OR b)", "id = 1 AND (a OR b)"),
+        ("id = 1 AND CASE WHEN a THEN b END OR c", None),
+        ("id = 1 AND limit = 2 OR id = 3", None),
+        ("id = 1 UNION SELECT a FROM u WHERE b OR c", None),
+    ],
+)
+def test_a_clause_ends_only_where_no_or_can_belong_to_it(clause: str, expected: str | None) -> None:
+    assert find_reads(f"SELECT a FROM t WHERE {clause}")[0].alone_where == expected
