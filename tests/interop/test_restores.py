@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
@@ -142,3 +143,35 @@ def test_hudi_goes_on_where_we_took_its_newest_commit_back(
     check_metadata(shared)
     shared.upsert(rows(key_range(1, 80, 3), turn=7))
     shared.check(hudi)
+
+
+@pytest.mark.parametrize("is_planned", [False, True], ids=["no plan", "a compaction is planned"])
+@pytest.mark.parametrize("name,version", [("hudi_102", 8), ("hudi_120", 9)])
+def test_hudi_reads_what_a_restore_behind_our_upgrade_leaves(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int, is_planned: bool
+) -> None:
+    """The logs of before the upgrade have the names of version 6, which tell the instant of their slice."""
+    hudi: ReferenceHudi = request.getfixturevalue(name)
+
+    def few(x: int, ids: tuple[str, ...] = ("a", "b")) -> pa.Table:
+        return pa.table({"id": list(ids), "city": ["oslo"] * len(ids), "ts": [x] * len(ids)})
+
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
+        table_version=6, properties={"hoodie.compact.inline": "false"},
+    )  # fmt: skip
+    table.upsert(few(1))
+    kept = table.savepoint()
+    table.upsert(few(2))
+    if is_planned:
+        assert table.schedule_compaction().requested
+    table.upsert(few(3))
+    table.upgrade(version)
+    table.restore(kept.requested)
+
+    def theirs() -> list[tuple[str, int]]:
+        return sorted((row["id"], row["ts"]) for row in hudi.read(tmp_path / "t").to_pylist())
+
+    assert theirs() == [("a", 1), ("b", 1)]
+    table.upsert(few(4, ("c", "a")))
+    assert theirs() == [("a", 4), ("b", 1), ("c", 4)]
