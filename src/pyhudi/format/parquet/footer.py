@@ -3,10 +3,11 @@
 Numbers are those of the fields in `parquet.thrift`. Spec: Parquet format 2.10.
 """
 
+import io
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import BinaryIO, Final
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.parquet.thrift import Items, Kind, Message, decode_message, encode_message
@@ -19,6 +20,7 @@ CODECS: Final[Mapping[str, int]] = {"none": 0, "snappy": 1, "gzip": 2, "brotli":
 """Compression codecs by their names in PyArrow."""
 
 INT96: Final = 3
+_FIRST_READ_BYTES: Final = 64 << 10
 _BYTES: Final = 6
 _FIXED: Final = 7
 _OPTIONAL: Final = 1
@@ -142,6 +144,30 @@ def decode_footer(content: bytes, start: int, *, path: str) -> Footer:
     message, _ = decode_message(content, path=path)
     groups = tuple(_row_group(one, start, path) for one in message.messages(4))
     return Footer(message, start, groups)
+
+
+def read_footer(file: BinaryIO, *, path: str) -> tuple[Footer, bytes]:
+    """The footer of an open file, and the bytes from there to the file's end. One or two reads. Raises: CorruptFile."""
+    size = file.seek(0, io.SEEK_END)
+    tail = read_at(file, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES), path=path)
+    length = footer_size(tail, size, path=path)
+    start = size - TAIL_SIZE - length
+    if length + TAIL_SIZE > len(tail):
+        tail = read_at(file, start, length + TAIL_SIZE, path=path)
+    ending = tail[-length - TAIL_SIZE :]
+    return decode_footer(ending[:length], start, path=path), ending
+
+
+def read_at(file: BinaryIO, start: int, size: int, *, path: str) -> bytes:
+    """Bytes of a file. Raises: CorruptFile where it ends earlier."""
+    file.seek(start)
+    content = file.read(size)
+    while len(content) < size:  # a file may answer with less than it has
+        part = file.read(size - len(content))
+        if not part:
+            raise CorruptFile(path, start, expected=f"{size:,} bytes", found=f"{len(content):,} and the end")
+        content += part
+    return content
 
 
 def encode_footer(message: Message) -> bytes:

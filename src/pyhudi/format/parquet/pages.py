@@ -12,6 +12,7 @@ from typing import Final
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.parquet.footer import MAGIC, Chunk, Footer, encode_footer
+from pyhudi.format.parquet.moved import group_message
 from pyhudi.format.parquet.thrift import Items, Kind, Message, decode_message
 
 _REPEATED: Final = 2
@@ -130,13 +131,7 @@ def small_file(footer: Footer, columns: Sequence[tuple[ColumnPages, bytes, bytes
         )
         chunks.append(Message({2: (Kind.I64, 0), 3: (Kind.STRUCT, facts)}))
 
-    group = Message(
-        {
-            1: (Kind.LIST, Items(Kind.STRUCT, list(chunks))),
-            2: (Kind.I64, len(out) - len(MAGIC)),
-            3: (Kind.I64, rows),
-        }
-    )
+    group = group_message(chunks, Message(), rows=rows, start=len(MAGIC), ordinal=0)
     root = footer.message.messages(2)[0].with_fields(f5=(Kind.I32, len(columns)))
     elements = [root, *(column.element for column, _, _ in columns)]
     message = footer.message.with_fields(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.names import file_group_id
-from pyhudi.format.parquet.footer import MAGIC, Chunk, RowGroup, encode_footer, key_values
+from pyhudi.format.parquet.footer import MAGIC, Chunk, RowGroup, encode_footer, key_values, read_at
 from pyhudi.format.parquet.moved import MovedChunk, group_message, moved_offsets, runs
 from pyhudi.format.parquet.thrift import Items, Kind
 from pyhudi.format.schema.conversion import FILE_NAME, leave_out_fields
@@ -21,7 +21,7 @@ from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.missing_files import told_as_missing
 from pyhudi.write.clustering.copied_keys import CopiedPart, key_entries
-from pyhudi.write.clustering.copies import Copies, CopySource, read_at, read_source
+from pyhudi.write.clustering.copies import Copies, CopySource, read_source
 from pyhudi.write.clustering.target import ClusteringTarget, GroupTask, NewGroup
 from pyhudi.write.handles.file_sinks import ParquetSink
 

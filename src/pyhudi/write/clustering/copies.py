@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.footer import KeyFooter
-from pyhudi.format.parquet.footer import CODECS, MAGIC, TAIL_SIZE, Footer, RowGroup, decode_footer, footer_size
+from pyhudi.format.parquet.footer import CODECS, MAGIC, Footer, RowGroup, read_footer
 from pyhudi.format.schema.conversion import FILE_NAME
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.slice_log import SliceFiles
@@ -29,7 +29,6 @@ SMALL_GROUPS_MAX: Final = 64
 read, and compress badly: their rows are better joined.
 """
 
-_FIRST_READ_BYTES: Final = 64 << 10
 _TRUSTED: Final = re.compile(r"parquet-cpp-arrow version [1-9]\d\.|parquet-mr version 1\.[1-9]\d\.")
 """Writers whose bounds all readers trust. Older ones are told by their name, and their bounds are passed over."""
 
@@ -86,37 +85,18 @@ def find_copies(store: Storage, target: ClusteringTarget, task: GroupTask) -> Co
 
 def read_source(file: BinaryIO, path: str) -> tuple[CopySource, pa.Schema]:
     """What a Parquet file states of itself, and its columns. Raises: CorruptFile."""
-    size = file.seek(0, io.SEEK_END)
-    tail = read_at(file, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES), path=path)
-    length = footer_size(tail, size, path=path)
-    start = size - TAIL_SIZE - length
-    if length + TAIL_SIZE > len(tail):
-        tail = read_at(file, start, length + TAIL_SIZE, path=path)
-    ending = tail[-length - TAIL_SIZE :]
-    footer = decode_footer(ending[:length], start, path=path)
+    footer, ending = read_footer(file, path=path)
     try:
         stated = pq.read_metadata(io.BytesIO(MAGIC + ending))
         schema = stated.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise CorruptFile(path, start, expected="the footer of a Parquet file", found=f"{error}") from error
+        raise CorruptFile(path, footer.start, expected="the footer of a Parquet file", found=f"{error}") from error
     counts = {len(group.chunks) for group in footer.groups}
     if counts - {stated.num_columns}:
         raise CorruptFile(
-            path, start, expected=f"row groups of {stated.num_columns} columns", found=f"some of {min(counts)}"
+            path, footer.start, expected=f"row groups of {stated.num_columns} columns", found=f"some of {min(counts)}"
         )
     return CopySource(path, footer, KeyFooter.parse(stated.metadata)), schema
-
-
-def read_at(file: BinaryIO, start: int, size: int, *, path: str) -> bytes:
-    """Bytes of a file. Raises: CorruptFile where it ends earlier."""
-    file.seek(start)
-    content = file.read(size)
-    while len(content) < size:  # a file may answer with less than it has
-        part = file.read(size - len(content))
-        if not part:
-            raise CorruptFile(path, start, expected=f"{size:,} bytes", found=f"{len(content):,} and the end")
-        content += part
-    return content
 
 
 def _why_decoded(target: ClusteringTarget, slices: Sequence[SliceFiles]) -> str:

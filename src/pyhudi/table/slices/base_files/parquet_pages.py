@@ -1,6 +1,7 @@
 """Rows of a Parquet file by the pages that hold them."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.parquet.footer import TAIL_SIZE, Chunk, Footer, decode_footer, footer_size
+from pyhudi.format.parquet.footer import Chunk, Footer, read_at, read_footer
 from pyhudi.format.parquet.pages import ColumnPages, check_page, column_pages, plain_columns, small_file
 from pyhudi.format.parquet.thrift import Message
 
@@ -25,11 +26,10 @@ class PageReader:
 
     def __init__(self, source: BinaryIO, path: str, schema: pa.Schema) -> None:
         self._source, self._path, self._schema = source, path, schema
-        self._footer: Footer | None = None
 
     def rows_at(self, columns: Sequence[str], group: int, numbers: npt.NDArray[np.int64]) -> pa.RecordBatch | None:
         """As `ReadsPages.rows_at`. None if a column has several values a row or no page index. Raises: CorruptFile."""
-        footer = self._read_footer()
+        footer = self._footer
         pages = self._pages(footer, columns, group) if footer.has_plain_pages else None
         if pages is None:
             return None
@@ -47,13 +47,9 @@ class PageReader:
         arrays = [pa.concat_arrays(found[name]) for name in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._schema.field(name) for name in columns]))
 
-    def _read_footer(self) -> Footer:
-        if self._footer is None:
-            size = self._source.seek(0, 2)
-            length = footer_size(self._read(max(0, size - TAIL_SIZE), TAIL_SIZE), size, path=self._path)
-            start = size - TAIL_SIZE - length
-            self._footer = decode_footer(self._read(start, length), start, path=self._path)
-        return self._footer
+    @cached_property
+    def _footer(self) -> Footer:
+        return read_footer(self._source, path=self._path)[0]
 
     def _pages(self, footer: Footer, columns: Sequence[str], group: int) -> list[ColumnPages] | None:
         elements, rows = plain_columns(footer), footer.groups[group].rows
@@ -80,8 +76,7 @@ class PageReader:
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
 
     def _read(self, start: int, size: int) -> bytes:
-        self._source.seek(start)
-        return self._source.read(size)
+        return read_at(self._source, start, size, path=self._path)
 
 
 def _by_pages(
