@@ -20,6 +20,8 @@ from tests.support.reference.server import Handler, serve, start_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pyhudi.api.scan import Scan
+
 BY_INDEX = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 
@@ -47,7 +49,7 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
         """The row of each key, one query a key; the seconds of all of them."""
         finders: dict[str, Callable[[str], int]] = {
             "hudi": lambda key: _count(spark.read.format("hudi").options(**SKIPPING).load(path), key),
-            "pyhudi": lambda key: len(_scan(spark, path, key).collect()),
+            "pyhudi": lambda key: len(_scan(path, key).to_spark(spark).collect()),
             "arrow": lambda key: _look_up(path, key),
         }
         started = time.perf_counter()
@@ -128,10 +130,10 @@ def _tag_by_pyhudi(path: str, input: str) -> Answer:
     return {"seconds": time.perf_counter() - started, "count": count}
 
 
-def _scan(spark: SparkSession, path: str, key: str) -> DataFrame:
+def _scan(path: str, key: str) -> Scan:
     from pyhudi import HudiTable
 
-    return HudiTable.open(path).scan(where=f"{KEY} = '{key}'").to_spark(spark)
+    return HudiTable.open(path).scan(where=f"{KEY} = '{key}'")
 
 
 def _count(rows: DataFrame, key: str) -> int:
@@ -156,9 +158,7 @@ def _asked(spark: SparkSession, key: str) -> int:
 
 
 def _matching(path: str, key: str) -> int:
-    from pyhudi import HudiTable
-
-    return int(HudiTable.open(path).scan(where=f"{KEY} = '{key}'").to_arrow().num_rows)
+    return int(_scan(path, key).to_arrow().num_rows)
 
 
 def _look_up(path: str, key: str) -> int:

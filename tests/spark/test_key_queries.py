@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi.spark
-from pyhudi import HudiTable
+from pyhudi import HudiTable, Invalid
 from pyhudi.spark import key_queries
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import collected
@@ -210,6 +210,11 @@ def test_a_statement_behind_with_runs_once(session: Any, named: HudiTable, monke
     finally:
         session.sql("DROP TABLE target")
     assert asked == []
+
+
+def test_the_function_of_found_rows_is_no_users(session: Any) -> None:
+    with pytest.raises(Invalid, match="pyhudi itself calls this function; use the table's name"):
+        session.sql("SELECT * FROM hudi_found_rows('query 0')")
 
 
 def test_without_a_record_index_spark_scans(session: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pyhudi.engine.spark.sql.table_functions import register_table_function
 from pyhudi.errors import Invalid
 from pyhudi.inspect.instants import read_instants
 from pyhudi.inspect.slices import read_slices
-from pyhudi.spark.key_queries import rows_of_call
+from pyhudi.spark.key_queries import FOUND_ROWS, rows_of_call
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.table_names import table_of
 
@@ -59,13 +59,16 @@ def _bound(
     return [found.get(name) for name in names]
 
 
-def _hudi_scan(session: SqlSession, path: object, as_of: object, mode: object, query: object) -> DataFrame:
-    """The rows of the table at a path, now or as of a moment. `mode`: as of `hudi_query`. `query`: of `key_scans`."""
-    if query is not None:
-        return rows_of_call(str(query))
+def _hudi_scan(session: SqlSession, path: object, as_of: object, mode: object) -> DataFrame:
+    """The rows of the table at a path, now or as of a moment. `mode`: as of `hudi_query`."""
     table = HudiTable.open(str(path), options=session.read_options())
     moment = None if as_of is None else str(as_of)
     return table.scan(as_of=moment, query=str(mode or "snapshot").lower()).to_spark(session.spark)
+
+
+def _hudi_found_rows(session: SqlSession, call: object) -> DataFrame:
+    """As `rows_of_call`."""
+    return rows_of_call(str(call))
 
 
 def _hudi_query(session: SqlSession, table: object, mode: object) -> DataFrame:
@@ -137,7 +140,8 @@ def _hudi_metadata(session: SqlSession, table: object) -> DataFrame:
 
 
 _FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] = {
-    SCAN: (_hudi_scan, ("path", "as_of", "mode", "query")),
+    SCAN: (_hudi_scan, ("path", "as_of", "mode")),
+    FOUND_ROWS: (_hudi_found_rows, ("call",)),
     "hudi_query": (_hudi_query, ("table", "mode")),
     "hudi_table_changes": (_hudi_table_changes, ("table", "query_type", "start", "end")),
     "hudi_query_timeline": (_hudi_query_timeline, ("table", "archived")),

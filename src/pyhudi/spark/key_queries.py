@@ -16,7 +16,6 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.texts import literal_texts
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.schema import spark_schema
-from pyhudi.engine.spark.sql.catalog import SCAN
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.spark.plain_columns import plain_types
@@ -45,21 +44,24 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class KeyText:
-    """A text with calls of `hudi_scan`. `has_other_tables`: it also reads what no such call stands for."""
+    """A text with calls of `FOUND_ROWS`. `has_other_tables`: it also reads what no such call stands for."""
 
     text: str
     has_other_tables: bool
 
 
+FOUND_ROWS: Final = "hudi_found_rows"
+"""The table function that stands for rows in texts of `key_scans`."""
+
 _found: dict[str, DataFrame] = {}
-"""The rows for queries that Spark is about to analyse, by what their calls of `hudi_scan` say."""
+"""The rows for queries that Spark is about to analyse, by what their calls of `FOUND_ROWS` say."""
 
 
 @contextmanager
 def key_scans(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None
 ) -> Iterator[KeyText | None]:
-    """The text with a call of `hudi_scan` in place of each table that it asks for record keys, while Spark analyses it.
+    """The text with a call of `FOUND_ROWS` for each table that it asks for record keys, while Spark analyses it.
 
     None where there is no such table. The call has the rows of the table for which its condition can hold, and the text
     keeps the condition.
@@ -73,7 +75,9 @@ def key_scans(
 
 
 def rows_of_call(call: str) -> DataFrame:
-    """The rows that a call of `hudi_scan` in a text of `key_scans` stands for."""
+    """The rows that a call of `FOUND_ROWS` in a text of `key_scans` stands for. Raises: Invalid for any other call."""
+    if call not in _found:
+        raise Invalid(f"{FOUND_ROWS}({quoted_text(call)}): pyhudi itself calls this function; use the table's name")
     return _found[call]
 
 
@@ -85,21 +89,20 @@ def _with_calls(
     if '"' in text and session.quotes_names:
         return None
     pieces, start = [], 0
-    reads = find_reads(text)
+    reads, names = find_reads(text), names_used(text)
     for read in reads:
         where = _where(read, args)
         path = None if where is None else _path_of(session, read)
         if where is None or path is None:
             continue
-        rows = _rows(session, path, where, read.called, names_used(text))
+        rows = _rows(session, path, where, read.called, names)
         if rows is None:
             continue
         call = f"query {next(_numbers)}"
         calls.append(call)
         _found[call] = rows
         alias = "" if read.has_alias else f" AS {quoted_name(read.name[-1])}"
-        scan = f"{SCAN}({quoted_text(path)}, NULL, NULL, {quoted_text(call)}){alias}"
-        pieces += [text[start : read.start], scan]
+        pieces += [text[start : read.start], f"{FOUND_ROWS}({quoted_text(call)}){alias}"]
         start = read.end
     return KeyText("".join(pieces) + text[start:], len(calls) < len(reads)) if calls else None
 

@@ -74,16 +74,17 @@ def plan_undo(
         return plan_rollback(storage, timeline, target)
 
     stats = read_commit(storage, timeline, target).partition_to_write_stats
+    taken_back = {*undone, target.requested}
     if logs_after_slice:
         gone = _called_after(storage, target.requested, stats)
-        return RollbackPlan(info, (*gone, *_voided(storage, stats, {*undone, target.requested})))
-
-    taken_back = {*undone, target.requested}
-    written = {
-        partition: [name for stat in partition_stats for name in _written(stat, target.requested, taken_back)]
-        for partition, partition_stats in stats.items()
-    }
-    gone = deletions(storage, {partition: names for partition, names in written.items() if names})
+    else:
+        gone = _deletions_of_any(
+            storage,
+            {
+                partition: [name for stat in partition_stats for name in _written(stat, target.requested, taken_back)]
+                for partition, partition_stats in stats.items()
+            },
+        )
     return RollbackPlan(info, (*gone, *_voided(storage, stats, taken_back)))
 
 
@@ -108,11 +109,18 @@ def _written(stat: WriteStat, requested: str, undone: Collection[str]) -> Iterat
 
 def _called_after(storage: Storage, requested: str, partitions: Collection[str]) -> tuple[RollbackRequest, ...]:
     listing = StorageListing(storage)
-    found = {
-        partition: [file.name for file in listing.files(partition) if written_at(file.name) == requested]
-        for partition in partitions
-    }
-    return deletions(storage, {partition: names for partition, names in found.items() if names})
+    return _deletions_of_any(
+        storage,
+        {
+            partition: [file.name for file in listing.files(partition) if written_at(file.name) == requested]
+            for partition in partitions
+        },
+    )
+
+
+def _deletions_of_any(storage: Storage, names: Mapping[str, Sequence[str]]) -> tuple[RollbackRequest, ...]:
+    """As `deletions`, without the partitions that have no file."""
+    return deletions(storage, {partition: found for partition, found in names.items() if found})
 
 
 def _voided(
