@@ -157,7 +157,7 @@ def bundles(plan: ClusteringPlan) -> list[object]:
 def _slices(group: ClusteringGroup) -> set[SliceInfo]:
     """The slices, but for what may differ. Paths have no scheme where Apache Hudi lists by the metadata table.
 
-    On version 6 our plans name logs in the order in which 0.15.0 merges them.
+    Our plans name logs in the order in which they are merged.
     """
 
     def bare(path: str) -> str:

@@ -30,7 +30,6 @@ from pyhudi.table.view.pending import FileGroup, read_pending_groups
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.changes import change_of
-from pyhudi.versions import LogNaming
 from pyhudi.write.clustering.target import ClusteringTarget, GroupTask
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.place.curves import Curve, curve_order
@@ -77,12 +76,7 @@ def schedule(
     chosen = partitions_to_cluster(
         known if partitions is None else [path for path in known if path in set(partitions)], settings, hour=hour
     )
-    sizing = Sizing(
-        _root(session.access.location.uri),
-        base_files.file_size_max_bytes,
-        # Releases that merge logs as the plan names them write no other versions.
-        is_newest_first=snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
-    )
+    sizing = Sizing(_root(session.access.location.uri), base_files.file_size_max_bytes)
     if rings is None:
         plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
     else:

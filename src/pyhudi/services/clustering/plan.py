@@ -24,12 +24,11 @@ EXECUTION_CLASSES: Final = "org.apache.hudi.client.clustering.run.strategy"
 @dataclass(frozen=True, slots=True)
 class Sizing:
     """`root`: where the table lies, for the absolute paths in plans. `new_base_size_bytes`: what a slice without a base
-    file is taken for. `is_newest_first`: the order of a slice's logs in a plan.
+    file is taken for.
     """
 
     root: str
     new_base_size_bytes: int
-    is_newest_first: bool = True
 
 
 def plan_clustering(
@@ -132,17 +131,16 @@ def _group(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Si
 def slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
     """A slice as plans name it.
 
-    Seen: logs stand newest first (0.15.0, 1.0.2, 1.2.0). But 0.15.0 merges them in the order of the plan: a row comes
-    back that a later log deletes.
+    Logs stand in the order in which they are merged. Seen: 0.15.0, 1.0.2 and 1.2.0 name the newest first. But 0.15.0,
+    and 1.0.2 without its row writer, merge them in the order of the plan: a row comes back that a later log deletes.
     """
 
     def path(name: str) -> str:
         return f"{sizing.root}/{join(one.partition, name)}"
 
-    logs = tuple(path(log.name.format()) for log in one.log_files)
     return SliceInfo(
         data_file_path=path(one.base_file.name.format()) if one.base_file is not None else "",
-        delta_file_paths=logs[::-1] if sizing.is_newest_first else logs,
+        delta_file_paths=tuple(path(log.name.format()) for log in one.log_files),
         file_id=one.file_id,
         partition_path=one.partition,
         bootstrap_file_path="" if one.source is None else one.source.uri,

@@ -86,13 +86,13 @@ def test_slices_may_come_by_their_instants() -> None:
     assert [ids for ids, _ in bundles(plan(slices, both))] == [["b", "c"]]
 
 
-def test_a_slice_is_named_as_apache_hudi_names_it() -> None:
+def test_a_slice_is_named_by_its_files_in_the_order_in_which_they_are_merged() -> None:
     group = (plan([a_slice("a", 2 << 20, logs=2)], replace(SORTED, small_file_limit_bytes=1 << 30)).input_groups or ())[
         0
     ]
     (one,) = group.slices
     assert one.data_file_path == "file:/table/p/a_0-0-0_01.parquet"
-    assert one.delta_file_paths == ("file:/table/p/.a_03.log.1_0-0-0", "file:/table/p/.a_02.log.1_0-0-0")
+    assert one.delta_file_paths == ("file:/table/p/.a_02.log.1_0-0-0", "file:/table/p/.a_03.log.1_0-0-0")
     assert (one.file_id, one.partition_path, one.bootstrap_file_path) == ("a", "p", "")
     assert list((group.metrics or {}).items()) == [
         ("TOTAL_LOG_FILES", 2.0), ("TOTAL_IO_MB", 4.0), ("TOTAL_IO_READ_MB", 2.0), ("TOTAL_LOG_FILES_SIZE", 20.0),
