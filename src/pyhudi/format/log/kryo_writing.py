@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyhudi.errors import Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log import kryo_loop
-from pyhudi.format.log.ordering import ORDERING, OrderingKind, ordering_kind
+from pyhudi.format.log.kryo_values import date_parts, put_unscaled
+from pyhudi.format.log.ordering import DECIMAL, ORDERING, OrderingKind, ordering_kind
 from pyhudi.loops import loop
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,8 +26,10 @@ _ARRAY_NAME, _RECORD_NAME, _KEY_NAME = kryo_loop.NAMES[0], kryo_loop.NAMES[2], k
 _ROW_BYTES_MAX: Final = 64
 """What a record takes beside its texts: classes, marks, and a number of at most ten bytes."""
 
-_NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT = 0, 1, 2, 3, 4, 5, 7
-_WRITTEN: Final = frozenset(map(OrderingKind, (_NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT)))
+_SCALE: Final = DECIMAL.scale
+_DATE_NAME, _DECIMAL_NAME = kryo_loop.NAMES[5], kryo_loop.NAMES[6]
+_NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DATE, _DECIMAL = 0, 1, 2, 3, 4, 5, 7, 8, 9
+_WRITTEN: Final = frozenset(map(OrderingKind, (_NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DATE, _DECIMAL)))
 _INT_CLASS, _FLOAT_CLASS, _BOOLEAN_CLASS, _LONG_CLASS, _DOUBLE_CLASS, _UTF8_CLASS = 2, 4, 5, 9, 10, 0x1D
 """The numbers that Kryo gives to classes; that of Avro's `Utf8`, which holds texts of columns, as 0.13 numbers it."""
 
@@ -128,22 +131,35 @@ def _put_class(out: Bytes, at: Index, number: int, name: Bytes, is_first: bool) 
 
 @loop
 def _put_ordering(
-    out: Bytes, at: Index, kind: Index, number: np.int64, texts: Bytes, start: Index, end: Index
+    out: Bytes, at: Index, kind: Index, number: Numbers, texts: Bytes, start: Index, end: Index
 ) -> tuple[Index, int]:
-    """An ordering value: its class, then the value. Answers where the next byte goes, and how many objects it took."""
+    """An ordering value: its class, unless Kryo has no number for it; then the value. `number`: the two halves of a
+    decimal; else the first counts. Answers where the next byte goes, and how many objects the value took.
+    """
+    value = number[0]
     if kind == _NULL:
         out[at] = 0
         return at + 1, 0
     if kind in (_INT, _LONG):
         out[at] = _INT_CLASS if kind == _INT else _LONG_CLASS
-        zigzag = np.uint64(number << 1) ^ np.uint64(number >> 63)
+        zigzag = np.uint64(value << 1) ^ np.uint64(value >> 63)
         return _put_number(out, at + 1, zigzag), 0
     if kind in (_FLOAT, _DOUBLE):
         out[at] = _FLOAT_CLASS if kind == _FLOAT else _DOUBLE_CLASS
-        return _put_fixed(out, at + 1, number, 4 if kind == _FLOAT else 8), 0
+        return _put_fixed(out, at + 1, value, 4 if kind == _FLOAT else 8), 0
     if kind == _BOOLEAN:
-        out[at], out[at + 1] = _BOOLEAN_CLASS, number
+        out[at], out[at + 1] = _BOOLEAN_CLASS, value
         return at + 2, 0
+    if kind == _DATE:
+        year, month, day = date_parts(value)
+        out[at] = 1
+        at = _put_number(out, at + 1, np.uint64(year & 0xFFFF_FFFF))
+        out[at], out[at + 1] = month, day
+        return at + 2, 1
+    if kind == _DECIMAL:
+        out[at] = 1
+        at = put_unscaled(out, at + 1, value, number[1])
+        return _put_number(out, at, np.uint64(2 * _SCALE)), 1
     out[at], out[at + 1] = _UTF8_CLASS, 1
     at = _put_number(out, at + 2, np.uint64(end - start + 1))
     return _put_bytes(out, at, texts, start, end), 1
@@ -151,7 +167,7 @@ def _put_ordering(
 
 @loop
 def _put_deletes(
-    names: tuple[Bytes, Bytes, Bytes],
+    names: tuple[Bytes, Bytes, Bytes, Bytes],
     keys: Bytes,
     key_ends: Numbers,
     partitions: Bytes,
@@ -164,14 +180,14 @@ def _put_deletes(
     objects: Numbers,
     out: Bytes,
 ) -> Index:
-    """Write all. `…_ends`: where each text ends; a first 0 stands before them. `objects`: a place for each partition,
-    -1. Answers how many bytes were written.
+    """Write all. `names`: the classes of the array, a record, a key and an ordering value. `…_ends`: where each text
+    ends; a first 0 stands before them. `objects`: a place for each partition, -1. Answers how many bytes were written.
     """
     count = partition_of.size
     at = _put_class(out, 0, 0, names[0], True)
     out[at] = 1
     at = _put_number(out, at + 1, np.uint64(count + 1))
-    made = 1
+    made, is_named = 1, False
     for row in range(count):
         at = _put_class(out, at, 1, names[1], row == 0)
         out[at] = 1
@@ -193,6 +209,9 @@ def _put_deletes(
         at = _put_text(out, at + 1, keys, key_ends[row], key_ends[row + 1])
         made += 1
 
+        if kinds[row] == _DATE or kinds[row] == _DECIMAL:
+            at = _put_class(out, at, 3, names[3], not is_named)
+            is_named = True
         at, taken = _put_ordering(out, at, kinds[row], numbers[row], texts, text_ends[row], text_ends[row + 1])
         made += taken
     return at
@@ -212,10 +231,11 @@ def encode_kryo_deletes(deletes: pa.RecordBatch) -> bytes:
     named = one_array(deletes.column(1)).dictionary_encode()
     partitions, partition_ends = _texts(named.dictionary)
     texts, text_ends = _texts(deletes.column(3).field("string"))
+    value_name = _DATE_NAME if OrderingKind.DATE in kinds else _DECIMAL_NAME  # a column has values of one type
     size_max = 256 + _ROW_BYTES_MAX * len(kinds) + 2 * (keys.size + partitions.size + texts.size)
     out = np.zeros(size_max, np.uint8)
     size = _put_deletes(
-        (_as_bytes(_ARRAY_NAME), _as_bytes(_RECORD_NAME), _as_bytes(_KEY_NAME)),
+        (_as_bytes(_ARRAY_NAME), _as_bytes(_RECORD_NAME), _as_bytes(_KEY_NAME), _as_bytes(value_name)),
         keys, key_ends, partitions, partition_ends, np.asarray(named.indices).astype(np.int64),
         kinds, _numbers(deletes.column(3), kinds), texts, text_ends,
         np.full(max(len(named.dictionary), 1), -1, np.int64), out,
@@ -232,8 +252,8 @@ def refuse_java_ordering(types: Sequence[pa.DataType], *, what: str) -> None:
 
 def _refusal(kind: OrderingKind) -> str:
     return (
-        f"deletes ordered by a {kind.name.lower()}: table version 5 stores ordering values as Java objects, of which "
-        "this release writes numbers, booleans and texts; upgrade the table, or order it by a column of those"
+        f"deletes ordered by a column of {kind.name.lower()}: table version 5 stores ordering values as Java objects, "
+        "and the form of these depends on the Java that reads them; upgrade the table, or order it by another column"
     )
 
 
@@ -253,17 +273,25 @@ def _texts(column: pa.Array) -> tuple[Bytes, Numbers]:
 
 
 def _numbers(ordering: pa.StructArray, kinds: Numbers) -> Numbers:
-    """For each delete the number that its ordering value is written as: the value, or the bits of a float."""
-    numbers = np.zeros(len(kinds), np.int64)
+    """For each delete two numbers that its ordering value is written as: the value or the bits of a float, and 0; for a
+    decimal its halves.
+    """
+    numbers = np.zeros((len(kinds), 2), np.int64)
     for field, member in zip(ORDERING, ordering.flatten(), strict=True):
         kind = OrderingKind[field.name.upper()]
         chosen = kinds == kind
         if kind is OrderingKind.STRING or not chosen.any():
             continue
-        values = member.filter(pa.array(chosen)).to_numpy(zero_copy_only=False)
+        values = member.filter(pa.array(chosen))
+        if kind is OrderingKind.DECIMAL:
+            numbers[chosen] = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset :][
+                : len(values)
+            ]
+            continue
+        values = values.to_numpy(zero_copy_only=False)
         if kind is OrderingKind.FLOAT:
             values = values.astype(np.float32).view(np.int32)
         elif kind is OrderingKind.DOUBLE:
             values = values.astype(np.float64).view(np.int64)
-        numbers[chosen] = values.astype(np.int64)
+        numbers[chosen, 0] = values.astype(np.int64)
     return numbers
