@@ -99,6 +99,41 @@ def test_create_table_makes_one(sql: Sql, tmp_path: Path) -> None:
     assert sql.table("again").path == sql.table("t").path
 
 
+def test_new_names_are_not_those_of_another_catalog(sql: Sql, tmp_path: Path) -> None:
+    """The table would have a name in `spark_catalog`, and none where it was asked for."""
+    other = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+    settings = {
+        "": other,
+        ".url": "jdbc:derby:memory:names;create=true",
+        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    for name, value in settings.items():
+        sql.spark.conf.set(f"spark.sql.catalog.others{name}", value)
+    rows, create = frame(sql, (1, "a", 10, "x")), "CREATE TABLE IF NOT EXISTS"
+    calls = [
+        lambda: sql(f"{create} others.t (id INT) USING hudi"),
+        lambda: sql("USE others"),
+        lambda: sql(f"{create} t (id INT) USING hudi LOCATION '{tmp_path}/t'"),
+        lambda: rows.write.format("hudi").options(**OPTIONS).saveAsTable("t"),
+        lambda: rows.writeTo("t").using("hudi").options(**OPTIONS).create(),
+        lambda: sql.spark.catalog.createTable("t", source="hudi", schema=rows.schema),
+    ]
+    try:
+        for at, call in enumerate(calls):
+            if at == 1:
+                call()
+                continue
+            with pytest.raises(Unsupported, match="expected a name of spark_catalog"):
+                call()
+        sql(f"{create} spark_catalog.{sql.database}.t (id INT) USING hudi")
+    finally:
+        sql("USE spark_catalog")
+        sql(f"USE {sql.database}")
+
+    assert [row[1] for row in sql("SHOW TABLES")] == ["t"]
+    assert not (tmp_path / "t").exists()
+
+
 def test_other_formats_do_not_notice(sql: Sql) -> None:
     rows = frame(sql, (1, "a", 10, "x"))
     rows.write.saveAsTable("p")

@@ -301,6 +301,13 @@ def test_an_overwrite_of_some_partition_values_goes_by_the_mode(sql: Sql) -> Non
     assert after(f"INSERT OVERWRITE h {mixed} WHERE false", "static") == [3]
 
 
+def test_an_overwrite_leaves_a_partition_that_is_there_where_it_is_told_to(filled: Sql) -> None:
+    filled("INSERT OVERWRITE t PARTITION (dt = 'x') IF NOT EXISTS VALUES (8, 'h', 11)")
+    filled("INSERT OVERWRITE t PARTITION (dt = 'new') IF NOT EXISTS VALUES (9, 'i', 11)")
+
+    assert filled.rows("t") == [A, B, C, (9, "i", 11, "new")]
+
+
 def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:
     sql, commits = filled, filled.commits("t")
 

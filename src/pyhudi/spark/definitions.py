@@ -43,6 +43,7 @@ def create_table(session: SqlSession, head: Head) -> DataFrame:
     The table and its name: both, or neither.
     """
     statement = read_create(head)
+    _refuse_elsewhere(session, statement.name)
     if session.catalog.exists(statement.name):
         if statement.is_lenient:
             return session.nothing()
@@ -313,11 +314,17 @@ def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterT
 
 
 def _database(session: SqlSession, name: Name) -> str:
-    if len(name) > 2 and name[-3].lower() != "spark_catalog":
-        raise Unsupported(
-            f"table '{'.'.join(name)}': expected a table of spark_catalog; Hudi tables have no names in other catalogs"
-        )
+    _refuse_elsewhere(session, name)
     return name[-2].lower() if len(name) > 1 else session.catalog.current_database
+
+
+def _refuse_elsewhere(session: SqlSession, name: Name) -> None:
+    """Raises: Unsupported for a new name that is one of another catalog, such as the current one."""
+    if (len(name) > 2 and name[-3].lower() != CATALOG) or session.catalog.is_elsewhere(name):
+        raise Unsupported(
+            f"table '{'.'.join(name)}': expected a name of {CATALOG}, found one of another catalog, where Hudi tables "
+            f"have no names; write {CATALOG}.database.table, or USE {CATALOG} first"
+        )
 
 
 def _location(statement: CreateTable) -> str:
