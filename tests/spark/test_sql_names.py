@@ -91,6 +91,18 @@ def test_write_to_makes_and_changes_a_table(sql: Sql) -> None:
         rows.writeTo("t").using("hudi").create()
 
 
+def test_a_merge_by_calls_says_what_to_use(sql: Sql) -> None:
+    from pyspark.sql import functions as f
+
+    sql("CREATE TABLE t (id INT) USING hudi")
+    rows = sql.spark.range(1)
+    if not hasattr(rows, "mergeInto"):
+        pytest.skip("PySpark 3.5 has no such call")
+
+    with pytest.raises(Unsupported, match="MERGE INTO t USING"):
+        rows.mergeInto("t", f.expr("t.id = id"))
+
+
 def test_create_table_makes_one(sql: Sql, tmp_path: Path) -> None:
     made = sql.spark.catalog.createTable("t", schema=frame(sql).schema, source="hudi", primaryKey="id")
     assert made.columns[-4:] == ["id", "name", "ts", "dt"]

@@ -118,6 +118,8 @@ def test_a_table_is_made_as_the_statement_says(sql: Sql) -> None:
         ("CREATE TABLE n (a INT) USING hudi TBLPROPERTIES ('hoodie.nonsense' = '1')", Invalid, "hoodie.nonsense"),
         ("CREATE TABLE n (a INT) USING hudi PARTITIONED BY (b)", Invalid, "no column 'b'"),
         ("CREATE TABLE n (a INT DEFAULT 1) USING hudi", Exception, "DEFAULT"),
+        ("CREATE TABLE n (a INT, b INT GENERATED ALWAYS AS (a)) USING hudi", Exception, "GENERATED"),
+        ("CREATE TABLE n (a ARRAY<STRING COLLATE UTF8_LCASE>) USING hudi", Exception, "COLLATE|no collations"),
         ("CREATE TABLE n USING hudi", Invalid, "expected columns, a query"),
         ("CREATE TABLE other.db.n (a INT) USING hudi", Unsupported, "spark_catalog"),
         ("CREATE TABLE n USING hudi TBLPROPERTIES (primaryKey = 'a') AS SELECT 1 b", Invalid, "no column 'a'"),

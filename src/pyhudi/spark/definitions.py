@@ -16,7 +16,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import refuse_unshared
 from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, SessionCatalog, path_of
-from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
+from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, refuse_collations, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
@@ -339,7 +339,9 @@ def _columns(session: SqlSession, statement: CreateTable, rows: DataFrame | None
     if rows is not None:
         if statement.columns:
             raise Invalid("CREATE TABLE … AS: expected no columns beside a query, found some; CAST them in the query")
-        return nullable(rows.select(*_own(rows.columns)).schema)
+        columns = nullable(rows.select(*_own(rows.columns)).schema)
+        refuse_collations(columns)
+        return columns
     if statement.columns is None or not statement.columns.strip():
         return None
     return parsed_columns(session.spark, statement.columns)
