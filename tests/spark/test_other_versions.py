@@ -84,5 +84,10 @@ def test_statements_and_frames_make_and_change_such_a_table(spark: Any, tmp_path
         assert found == {1: 11, 3: 33, 4: 40, 5: 50}
         assert_same_rows(collected(spark.table(name)), table.scan().to_arrow())
         assert table.metadata.validate().is_valid
+
+        spark.sql(f"CALL upgrade_table(table => '{name}', to_version => 'NINE')")  # TBLPROPERTIES say another version
+        spark.sql(f"UPDATE {name} SET v = 0, ts = 9 WHERE id = 1")
+        assert HudiTable.open(tmp_path / "t").table_version == 9
+        assert spark.sql(f"SELECT v FROM {name} WHERE id = 1").collect() == [(0,)]
     finally:
         spark.sql(f"DROP TABLE {name}")

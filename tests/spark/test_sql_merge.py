@@ -199,3 +199,22 @@ def test_a_source_is_evaluated_once(filled: Sql, tmp_path: Path) -> None:
 
     names = [row[1] for row in filled.rows("t")]
     assert len(set(names)) == 3
+
+
+def test_fields_of_a_struct_are_assigned_by_their_names(sql: Sql) -> None:
+    """By places, each would silently get the value of the other."""
+    sql("CREATE TABLE t (id INT, s STRUCT<a: INT, b: INT>, l ARRAY<STRUCT<a: INT, b: INT>>) USING hudi "
+        "TBLPROPERTIES (primaryKey = 'id')")  # fmt: skip
+    sql("INSERT INTO t VALUES (1, struct(1, 2), array(struct(1, 2))), (2, struct(1, 2), null), (3, null, null)")
+    turned = "named_struct('B', 20, 'a', 10)"
+
+    sql(f"MERGE INTO t USING (SELECT explode(array(1, 9)) id, {turned} s, array({turned}) l) n ON t.id = n.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+    sql(f"UPDATE t SET s = {turned}, l = array({turned}) WHERE id = 2")
+    sql("UPDATE t SET s = named_struct('x', 5, 'y', 6) WHERE id = 3")
+
+    fields = "s.a, s.b, l[0].a, l[0].b"
+    assert sql.rows("t", f"id, {fields}") == [(n, 10, 20, 10, 20) for n in (1, 2)] + [
+        (3, 5, 6, None, None),
+        (9, 10, 20, 10, 20),
+    ]

@@ -91,12 +91,59 @@ def test_write_to_makes_and_changes_a_table(sql: Sql) -> None:
         rows.writeTo("t").using("hudi").create()
 
 
+def test_a_merge_by_calls_says_what_to_use(sql: Sql) -> None:
+    from pyspark.sql import functions as f
+
+    sql("CREATE TABLE t (id INT) USING hudi")
+    rows = sql.spark.range(1)
+    if not hasattr(rows, "mergeInto"):
+        pytest.skip("PySpark 3.5 has no such call")
+
+    with pytest.raises(Unsupported, match="MERGE INTO t USING"):
+        rows.mergeInto("t", f.expr("t.id = id"))
+
+
 def test_create_table_makes_one(sql: Sql, tmp_path: Path) -> None:
     made = sql.spark.catalog.createTable("t", schema=frame(sql).schema, source="hudi", primaryKey="id")
     assert made.columns[-4:] == ["id", "name", "ts", "dt"]
     assert sql.table("t").record_key == ("id",)
     sql.spark.catalog.createTable("again", path=sql.table("t").path, source="hudi")
     assert sql.table("again").path == sql.table("t").path
+
+
+def test_new_names_are_not_those_of_another_catalog(sql: Sql, tmp_path: Path) -> None:
+    """The table would have a name in `spark_catalog`, and none where it was asked for."""
+    other = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+    settings = {
+        "": other,
+        ".url": "jdbc:derby:memory:names;create=true",
+        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    for name, value in settings.items():
+        sql.spark.conf.set(f"spark.sql.catalog.others{name}", value)
+    rows, create = frame(sql, (1, "a", 10, "x")), "CREATE TABLE IF NOT EXISTS"
+    calls = [
+        lambda: sql(f"{create} others.t (id INT) USING hudi"),
+        lambda: sql("USE others"),
+        lambda: sql(f"{create} t (id INT) USING hudi LOCATION '{tmp_path}/t'"),
+        lambda: rows.write.format("hudi").options(**OPTIONS).saveAsTable("t"),
+        lambda: rows.writeTo("t").using("hudi").options(**OPTIONS).create(),
+        lambda: sql.spark.catalog.createTable("t", source="hudi", schema=rows.schema),
+    ]
+    try:
+        for at, call in enumerate(calls):
+            if at == 1:
+                call()
+                continue
+            with pytest.raises(Unsupported, match="expected a name of spark_catalog"):
+                call()
+        sql(f"{create} spark_catalog.{sql.database}.t (id INT) USING hudi")
+    finally:
+        sql("USE spark_catalog")
+        sql(f"USE {sql.database}")
+
+    assert [row[1] for row in sql("SHOW TABLES")] == ["t"]
+    assert not (tmp_path / "t").exists()
 
 
 def test_other_formats_do_not_notice(sql: Sql) -> None:

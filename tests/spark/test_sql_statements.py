@@ -118,6 +118,8 @@ def test_a_table_is_made_as_the_statement_says(sql: Sql) -> None:
         ("CREATE TABLE n (a INT) USING hudi TBLPROPERTIES ('hoodie.nonsense' = '1')", Invalid, "hoodie.nonsense"),
         ("CREATE TABLE n (a INT) USING hudi PARTITIONED BY (b)", Invalid, "no column 'b'"),
         ("CREATE TABLE n (a INT DEFAULT 1) USING hudi", Exception, "DEFAULT"),
+        ("CREATE TABLE n (a INT, b INT GENERATED ALWAYS AS (a)) USING hudi", Exception, "GENERATED"),
+        ("CREATE TABLE n (a ARRAY<STRING COLLATE UTF8_LCASE>) USING hudi", Exception, "COLLATE|no collations"),
         ("CREATE TABLE n USING hudi", Invalid, "expected columns, a query"),
         ("CREATE TABLE other.db.n (a INT) USING hudi", Unsupported, "spark_catalog"),
         ("CREATE TABLE n USING hudi TBLPROPERTIES (primaryKey = 'a') AS SELECT 1 b", Invalid, "no column 'a'"),
@@ -299,6 +301,13 @@ def test_an_overwrite_of_some_partition_values_goes_by_the_mode(sql: Sql) -> Non
     assert after(f"INSERT OVERWRITE h {mixed}", "static") == [3, 9]
     assert after(f"INSERT OVERWRITE h {mixed}", "dynamic") == [2, 3, 9]
     assert after(f"INSERT OVERWRITE h {mixed} WHERE false", "static") == [3]
+
+
+def test_an_overwrite_leaves_a_partition_that_is_there_where_it_is_told_to(filled: Sql) -> None:
+    filled("INSERT OVERWRITE t PARTITION (dt = 'x') IF NOT EXISTS VALUES (8, 'h', 11)")
+    filled("INSERT OVERWRITE t PARTITION (dt = 'new') IF NOT EXISTS VALUES (9, 'i', 11)")
+
+    assert filled.rows("t") == [A, B, C, (9, "i", 11, "new")]
 
 
 def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:

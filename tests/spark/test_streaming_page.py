@@ -1,4 +1,4 @@
-"""The examples of docs/streaming.md could fail where a reader runs them."""
+"""The examples of docs/streaming.md, and the first of docs/sql.md, could fail where a reader runs them."""
 
 import re
 from pathlib import Path
@@ -28,3 +28,15 @@ def test_the_examples_run(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "20.5" in shown
     assert "10.5" not in shown
     assert len(stored_batches(tmp_path / "rides")) == 1
+
+
+def test_the_first_example_of_the_page_about_sql_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    page = PAGE.with_name("sql.md")
+    found = re.search(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    try:
+        exec(compile(found[1], str(page), "exec"), {"spark": spark})
+    finally:
+        spark.sql("DROP TABLE IF EXISTS trips")
+
+    assert "|oslo|     20.0|" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import refuse_unshared
 from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, SessionCatalog, path_of
-from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
+from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, refuse_collations, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
@@ -43,6 +43,7 @@ def create_table(session: SqlSession, head: Head) -> DataFrame:
     The table and its name: both, or neither.
     """
     statement = read_create(head)
+    _refuse_elsewhere(session, statement.name)
     if session.catalog.exists(statement.name):
         if statement.is_lenient:
             return session.nothing()
@@ -313,11 +314,17 @@ def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterT
 
 
 def _database(session: SqlSession, name: Name) -> str:
-    if len(name) > 2 and name[-3].lower() != "spark_catalog":
-        raise Unsupported(
-            f"table '{'.'.join(name)}': expected a table of spark_catalog; Hudi tables have no names in other catalogs"
-        )
+    _refuse_elsewhere(session, name)
     return name[-2].lower() if len(name) > 1 else session.catalog.current_database
+
+
+def _refuse_elsewhere(session: SqlSession, name: Name) -> None:
+    """Raises: Unsupported for a new name that is one of another catalog, such as the current one."""
+    if (len(name) > 2 and name[-3].lower() != CATALOG) or session.catalog.is_elsewhere(name):
+        raise Unsupported(
+            f"table '{'.'.join(name)}': expected a name of {CATALOG}, found one of another catalog, where Hudi tables "
+            f"have no names; write {CATALOG}.database.table, or USE {CATALOG} first"
+        )
 
 
 def _location(statement: CreateTable) -> str:
@@ -332,7 +339,9 @@ def _columns(session: SqlSession, statement: CreateTable, rows: DataFrame | None
     if rows is not None:
         if statement.columns:
             raise Invalid("CREATE TABLE … AS: expected no columns beside a query, found some; CAST them in the query")
-        return nullable(rows.select(*_own(rows.columns)).schema)
+        columns = nullable(rows.select(*_own(rows.columns)).schema)
+        refuse_collations(columns)
+        return columns
     if statement.columns is None or not statement.columns.strip():
         return None
     return parsed_columns(session.spark, statement.columns)

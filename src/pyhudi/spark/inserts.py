@@ -31,6 +31,8 @@ def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     """`INSERT INTO | OVERWRITE`: one commit."""
     statement = read_insert(head)
     table = session.open(entry)
+    if statement.is_lenient and _has_partition(session, statement, table):
+        return session.nothing()
     rows = run_query(session, statement.query)
     columns = table_columns(table.schema(), partition_columns(table))
     if statement.partition:
@@ -41,6 +43,18 @@ def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     )
     write_rows(session, entry, table, typed, overwrites=statement.overwrites, statement=statement)
     return session.nothing()
+
+
+def _has_partition(session: SqlSession, statement: Insert, table: HudiTable) -> bool:
+    """Whether the partition that the statement names has rows. Raises: Invalid where it names several."""
+    living = matching_partitions(session, table, statement.partition, living_partitions(table))
+    said = {one.column.lower() for one in statement.partition}
+    if missing := [name for name in table.partition_by if name.lower() not in said]:
+        raise Invalid(
+            f"INSERT OVERWRITE … PARTITION … IF NOT EXISTS: expected a value of each partition column of table "
+            f"'{table.name}', found none of {', '.join(missing)}"
+        )
+    return bool(living)
 
 
 def typed_rows(

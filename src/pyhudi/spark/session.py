@@ -16,7 +16,9 @@ from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog
 from pyhudi.engine.spark.sql.gateway import session_options
 from pyhudi.errors import NotFound
+from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import DATA_SKIPPING, METADATA
+from pyhudi.options.verdicts import find_entry
 from pyhudi.sql.insert_settings import OF_SQL
 from pyhudi.sql.plain_conditions import Plain, plain_conditions
 from pyhudi.sql.words import Name
@@ -76,9 +78,12 @@ class SqlSession:
         return {name: text for name, text in self.write_options(entry).items() if name not in OF_SQL}
 
     def write_options(self, entry: CatalogEntry | None) -> dict[str, str]:
-        """`SET hoodie.…` of the session, and TBLPROPERTIES that begin so. The session wins."""
+        """`SET hoodie.…` of the session, and TBLPROPERTIES that begin so. The session wins.
+
+        What TBLPROPERTIES say of the table itself is left out: it was so when the table was made. Upgrades change it.
+        """
         stated = {} if entry is None else entry.properties
-        own = {name: text for name, text in stated.items() if name.startswith(_PREFIX)}
+        own = {name: text for name, text in stated.items() if name.startswith(_PREFIX) and not _is_of_table(name)}
         return {**own, **self.session_options}
 
     def read_options(self) -> dict[str, str]:
@@ -126,3 +131,9 @@ class SqlSession:
             yield name
         finally:
             self.spark.catalog.dropTempView(name)
+
+
+def _is_of_table(name: str) -> bool:
+    """Whether an option says what a table is, which its own properties say, too."""
+    entry = find_entry(name)
+    return entry.fact is not None or entry.kind is Kind.PROPERTY

@@ -117,6 +117,15 @@ class TableCalls:
         make_table(session, statement, None)
         return True
 
+    def refuse_merge(self, spark: SparkSession, name: str) -> None:
+        """`mergeInto`."""
+        try:
+            parts = Cursor(name).name()
+        except Invalid:
+            return  # Spark says what is wrong with it
+        if self._session_of(spark).catalog.find(parts) is not None:
+            raise Unsupported(f"mergeInto('{name}'): not of a Hudi table; use spark.sql('MERGE INTO {name} USING …')")
+
     def _found(self, rows: DataFrame, table: StatedTable) -> tuple[SqlSession, Name, CatalogEntry | None]:
         session = self._session_of(rows.sparkSession)
         try:

@@ -19,11 +19,15 @@ class PartitionValue:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`INSERT INTO | OVERWRITE`. `columns`: those that the statement lists; None where it lists none."""
+    """`INSERT INTO | OVERWRITE`. `columns`: those that the statement lists; None where it lists none.
+
+    `is_lenient`: IF NOT EXISTS, which leaves a partition that is there as it is. Then `partition` says all values.
+    """
 
     target: Name
     overwrites: bool
     partition: tuple[PartitionValue, ...]
+    is_lenient: bool
     columns: tuple[str, ...] | None
     by_name: bool
     query: str
@@ -99,7 +103,9 @@ def read_insert(head: Head) -> Insert:
     """Raises: Invalid for a text that is no INSERT of one table."""
     cursor = head.cursor
     partition = partition_values(cursor.brackets()) if cursor.take("PARTITION") else ()
-    cursor.take("IF", "NOT", "EXISTS")
+    is_lenient = cursor.take("IF", "NOT", "EXISTS")
+    if is_lenient and (not head.overwrites or any(one.value is None for one in partition) or not partition):
+        raise cursor.wrong("no IF NOT EXISTS, but in INSERT OVERWRITE … PARTITION with a value of each column")
     if cursor.take("REPLACE", "WHERE") or cursor.take("REPLACE", "ON"):
         raise cursor.wrong("VALUES or a query: REPLACE WHERE is written as DELETE and INSERT")
     by_name = cursor.take("BY", "NAME")
@@ -110,7 +116,7 @@ def read_insert(head: Head) -> Insert:
     if not any(cursor.sees(word) for word in _QUERY):
         raise cursor.wrong("VALUES or a query")
     query = cursor.rest()
-    return Insert(head.target, head.overwrites, partition, columns, by_name, f"{head.ctes} {query}".strip())
+    return Insert(head.target, head.overwrites, partition, is_lenient, columns, by_name, f"{head.ctes} {query}".strip())
 
 
 def _lists_columns(cursor: Cursor) -> bool:

@@ -32,8 +32,13 @@ class CreateTable:
 
 def is_of_hudi(head: Head) -> bool:
     """Whether a CREATE or REPLACE TABLE says `USING hudi`."""
-    words = head.cursor.words
+    words, behind = head.cursor.words, Cursor(head.cursor.text, head.cursor.words)
+    behind.at = head.cursor.at
+    if behind.sees("("):
+        behind.brackets()  # columns, where AS and USING are other words
     for at, word in enumerate(words[:-1]):
+        if at < behind.at:
+            continue
         if word.upper in ("AS", "SELECT"):
             return False
         if word.upper == "USING":

@@ -60,6 +60,13 @@ def test_an_insert_that_is_none_is_refused(text: str) -> None:
         insert(text)
 
 
+@pytest.mark.parametrize("text", ["INTO t PARTITION (a = 1)", "OVERWRITE t", "OVERWRITE t PARTITION (a = 1, b)"])
+def test_only_the_overwrite_of_one_partition_may_ask_whether_it_is_there(text: str) -> None:
+    assert insert("INSERT OVERWRITE t PARTITION (a = 1) IF NOT EXISTS SELECT 1").is_lenient
+    with pytest.raises(Invalid, match="expected no IF NOT EXISTS"):
+        insert(f"INSERT {text} IF NOT EXISTS SELECT 1")
+
+
 def test_an_update_is_its_parts() -> None:
     text = """UPDATE db.t AS x SET x.a = CASE WHEN b = 'where' THEN 1 ELSE f(1, 2) END, `c d` = (SELECT 1 WHERE 2)
         WHERE k IN (1)"""

@@ -1,6 +1,7 @@
 """PySpark's own classes of a session's kind: classic ones and those of Spark Connect have the same names elsewhere."""
 
 import importlib
+import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True, slots=True)
 class SparkClasses:
-    """The classes whose calls pyhudi answers for Hudi tables."""
+    """The classes whose calls pyhudi answers for Hudi tables. `merge_writer`: None before PySpark 4."""
 
     session: Any
     reader: Any
     writer: Any
     writer_of_tables: Any
+    merge_writer: Any
     catalog: Any
     stream_reader: Any
     stream_writer: Any
@@ -30,10 +32,17 @@ def classes_of(session_class: type) -> SparkClasses:
         reader=batches.DataFrameReader,
         writer=batches.DataFrameWriter,
         writer_of_tables=batches.DataFrameWriterV2,
+        merge_writer=_merge_writer(package),
         catalog=importlib.import_module(f"{package}.catalog").Catalog,
         stream_reader=streams.DataStreamReader,
         stream_writer=streams.DataStreamWriter,
     )
+
+
+def _merge_writer(package: str) -> Any:
+    if importlib.util.find_spec(f"{package}.merge") is None:
+        return None
+    return importlib.import_module(f"{package}.merge").MergeIntoWriter
 
 
 def is_of_connect(kind: type) -> bool:

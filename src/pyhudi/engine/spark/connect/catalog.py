@@ -68,6 +68,14 @@ class ConnectCatalog:
             return View(text, space) if text else None
         return _entry(shown, facts) if is_hudi(facts.line("Provider")) else None
 
+    def is_elsewhere(self, name: Name) -> bool:
+        """Whether a name of one or two parts is one of another catalog: `c.t` is, if there is a catalog `c`."""
+        if len(name) > 2:
+            return False
+        if len(name) == 2 and self._spark.conf.get(f"spark.sql.catalog.{name[0]}", None) is not None:
+            return True
+        return self._spark.catalog.currentCatalog() != CATALOG
+
     def exists(self, name: Name) -> bool:
         """Whether a table or view has this name."""
         return self._shown(name, None) is not None

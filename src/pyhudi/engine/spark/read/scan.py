@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.read.base_files import (
     CALENDAR,
@@ -181,7 +182,7 @@ def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows
 def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored: pa.Schema) -> DataFrame:
     if isinstance(predicate.condition, pc.Expression):
         use_running_interpreter(spark)
-        return rows.mapInArrow(_arrow_filter(predicate, stored), rows.schema)
+        return map_in_arrow(rows, _arrow_filter(predicate, stored), rows.schema)
     if not is_classic(spark):
         return rows.where(predicate.portable_text)
     with with_settings(spark, {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}):

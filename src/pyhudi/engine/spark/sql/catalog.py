@@ -130,7 +130,7 @@ class SessionCatalog:
 
     def find(self, name: Name) -> CatalogEntry | None:
         """The Hudi table of a name in a text; None for anything else: other formats, views, other catalogs, nothing."""
-        return None if self._is_elsewhere(name) else self.find_own(name)
+        return None if self.is_elsewhere(name) else self.find_own(name)
 
     def find_own(self, name: Name) -> CatalogEntry | None:
         """As `find`, where names of one or two parts are those of this catalog, whichever is the current one."""
@@ -146,7 +146,7 @@ class SessionCatalog:
 
     def exists(self, name: Name) -> bool:
         """Whether a table or view has this name."""
-        return self._table(name) is not None
+        return not self.is_elsewhere(name) and self._table(name) is not None
 
     def columns(self, entry: CatalogEntry) -> t.StructType:
         """The columns of an entry, with their comments."""
@@ -181,7 +181,7 @@ class SessionCatalog:
 
     def rename(self, entry: CatalogEntry, name: str) -> None:
         """Give an external table another name in its database."""
-        if self.exists((entry.database, name)):
+        if self.exists((CATALOG, entry.database, name)):
             raise Invalid(f"table '{entry.database}.{name}': a table or view of this name is there already")
         if keeps_names_in_hive(self._spark):
             HiveEntries(self._spark).rename(entry.database, entry.name, name)
@@ -246,7 +246,7 @@ class SessionCatalog:
         kind = java_class(self._spark, str(method.getParameterTypes()[0].getName()))
         return kind(CATALOG, database, name)
 
-    def _is_elsewhere(self, name: Name) -> bool:
+    def is_elsewhere(self, name: Name) -> bool:
         """Whether a name of one or two parts is one of another catalog: `c.t` is, if there is a catalog `c`."""
         if len(name) > 2:
             return False

@@ -1,6 +1,7 @@
 """Columns of a statement and of the catalog as Spark's types."""
 
 import json
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -13,11 +14,13 @@ from pyhudi.engine.spark.session import is_classic
 from pyhudi.errors import Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 
+_COLLATION = re.compile(r" collate (?!utf8_binary\b)", re.IGNORECASE)
+
 
 def parsed_columns(spark: SparkSession, text: str) -> t.StructType:
     """The columns of `CREATE TABLE`, from the text in its brackets.
 
-    Raises: Spark's ParseException; Unsupported for defaults.
+    Raises: Spark's ParseException; Unsupported for defaults and collations.
     """
     if is_classic(spark):
         parsed = spark._jsparkSession.sessionState().sqlParser().parseTableSchema(text)
@@ -27,7 +30,18 @@ def parsed_columns(spark: SparkSession, text: str) -> t.StructType:
     for field in columns.fields:
         if "CURRENT_DEFAULT" in field.metadata or "GENERATION_EXPRESSION" in field.metadata:
             raise Unsupported(f"column '{field.name}': a Hudi table has no defaults and no generated columns")
+    refuse_collations(columns)
     return t.StructType([field for field in columns.fields if field.name not in META_FIELDS])
+
+
+def refuse_collations(columns: t.StructType) -> None:
+    """Raises: Unsupported for text that is compared by a collation. The table would compare it by its bytes."""
+    for field in columns.fields:
+        if _COLLATION.search(field.dataType.simpleString()):
+            raise Unsupported(
+                f"column '{field.name}' of type {field.dataType.simpleString()}: a Hudi table has no collations; "
+                "leave COLLATE out here, and write it in queries"
+            )
 
 
 def nullable(columns: t.StructType) -> t.StructType:

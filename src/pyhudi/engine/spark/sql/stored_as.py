@@ -45,15 +45,61 @@ def stored_as(rows: DataFrame, columns: Sequence[t.StructField], *, table_name: 
 def from_text(name: str, found: t.DataType, wanted: t.DataType, *, what: str) -> Column:
     """A column as another type, where it holds text and store assignment would refuse that.
 
-    A text that does not fit is an error. Other columns are left as they are.
+    A text that does not fit is an error. Fields of structs are put in order; other columns are left as they are.
     Seen: UPDATE and MERGE of 1.0.2 cast `'1697516137'` to a BIGINT. Texts that do not fit are NULL there.
     """
     column = f.col(quoted(name))
     if not isinstance(found, t.StringType) or isinstance(wanted, t.StringType | t.BinaryType):
-        return column
+        return fields_in_order(column, found, wanted).alias(name)
     cast = f.expr(f"try_cast({quoted(name)} AS {wanted.simpleString()})")
     message = f.concat(f.lit(f"{REFUSED}{what}: expected {wanted.simpleString()}, found '"), column, f.lit("'"))
     return f.when(column.isNull() | cast.isNotNull(), cast).otherwise(f.raise_error(message).cast(wanted)).alias(name)
+
+
+def fields_in_order(value: Column, found: t.DataType, wanted: t.DataType) -> Column:
+    """A value in whose structs fields stand as in another type, where both have the same names in another order.
+
+    Store assignment by places would give each the value of another.
+    """
+    if not _is_turned(found, wanted):
+        return value
+    match found, wanted:
+        case t.StructType(), t.StructType():
+            pairs = _pairs(found, wanted)
+            parts = [
+                fields_in_order(value.getField(old.name), old.dataType, new.dataType).alias(new.name)
+                for old, new in pairs
+            ]
+            return f.when(value.isNotNull(), f.struct(*parts))
+        case t.ArrayType(), t.ArrayType():
+            return f.transform(value, lambda one: fields_in_order(one, found.elementType, wanted.elementType))
+        case t.MapType(), t.MapType():
+            return f.transform_values(value, lambda _, one: fields_in_order(one, found.valueType, wanted.valueType))
+    return value
+
+
+def _is_turned(found: t.DataType, wanted: t.DataType) -> bool:
+    """Whether a struct in a type has the fields of the wanted one in another order."""
+    match found, wanted:
+        case t.StructType(), t.StructType():
+            pairs = _pairs(found, wanted)
+            is_turned = [old for old, _ in pairs] != found.fields
+            return len(found) == len(wanted) and (
+                is_turned or any(_is_turned(o.dataType, n.dataType) for o, n in pairs)
+            )
+        case t.ArrayType(), t.ArrayType():
+            return _is_turned(found.elementType, wanted.elementType)
+        case t.MapType(), t.MapType():
+            return _is_turned(found.valueType, wanted.valueType)
+    return False
+
+
+def _pairs(found: t.StructType, wanted: t.StructType) -> list[tuple[t.StructField, t.StructField]]:
+    """The field for each wanted one: by names, where both structs have the same, else by places."""
+    by_name = {field.name.lower(): field for field in found.fields}
+    if len(by_name) == len(found) and set(by_name) == {field.name.lower() for field in wanted.fields}:
+        return [(by_name[field.name.lower()], field) for field in wanted.fields]
+    return list(zip(found.fields, wanted.fields, strict=False))
 
 
 def without(rows: DataFrame, names: Collection[str]) -> DataFrame:

@@ -44,6 +44,9 @@ class TableWrites(Protocol):
     def write_to(self, rows: DataFrame, table: StatedTable, action: str, condition: Any) -> bool:
         """`writeTo`. `action`: the name of the call that ends it."""
 
+    def refuse_merge(self, session: SparkSession, name: str) -> None:
+        """`mergeInto`. Raises: Unsupported for a Hudi table."""
+
 
 def wrap_table_writers(
     classes: SparkClasses, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]
@@ -58,6 +61,8 @@ def wrap_table_writers(
     _note_calls(classes.writer_of_tables)
     for action in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
         _wrap_action(classes.writer_of_tables, action, writes)
+    if classes.merge_writer is not None:
+        _wrap_merge(classes.merge_writer, writes)
     setattr(classes.writer, _MARK, True)
 
 
@@ -186,6 +191,19 @@ def _wrap_action(kind: Any, action: str, writes: TableWrites) -> None:
             original(self, *args)
 
     setattr(kind, action, call)
+
+
+def _wrap_merge(kind: Any, writes: TableWrites) -> None:
+    original = kind.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = signature.bind(self, *args, **kwargs).arguments
+        writes.refuse_merge(given["session"] if "session" in given else given["df"].sparkSession, given["table"])
+        original(self, *args, **kwargs)
+
+    kind.__init__ = begin
 
 
 def _stated(writer: Any) -> StatedTable:

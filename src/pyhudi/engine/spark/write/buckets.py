@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from pyhudi.engine.local.code_order import rows_by_code
+from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.errors import Bug
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.bucket_hash import RING_MASK
@@ -118,7 +119,7 @@ def with_ring_buckets(
             numbers = ring_numbers(batch.column(path), batch.column(key), rules)
             yield batch.append_column(bucket, pa.array(numbers))
 
-    return rows.mapInArrow(run, StructType([*rows.schema.fields, StructField(bucket, IntegerType())]))
+    return map_in_arrow(rows, run, StructType([*rows.schema.fields, StructField(bucket, IntegerType())]))
 
 
 def ring_numbers(paths: pa.Array, keys: pa.Array, rules: Mapping[str, BucketRule]) -> np.ndarray:

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.session import session_of, use_running_interpreter
 from pyhudi.engine.spark.write.timestamp_paths import partition_text as time_partition_text
 from pyhudi.engine.spark.write.timestamp_paths import print_wall
@@ -42,7 +43,7 @@ def with_keys(rows: DataFrame, spec: KeySpec, schema: pa.Schema) -> DataFrame:
     use_running_interpreter(session_of(rows))
     made = StructType([*rows.schema, *(StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH))])
     columns = pa.schema([schema.field(name) for name in spec.columns])
-    return rows.mapInArrow(_generating(spec, columns), made)
+    return map_in_arrow(rows, _generating(spec, columns), made)
 
 
 def _generating(spec: KeySpec, columns: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local.code_order import rows_by_code
 from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import core_count, session_of, use_running_interpreter
 from pyhudi.engine.spark.write.buckets import text_hash
@@ -105,7 +106,7 @@ def locate_in_tasks(
                 columns = [path_column, key_column, paths.take(groups), groups]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return keys.repartition(tasks, *_spread(index)).mapInArrow(run, spark_schema(schema))
+    return map_in_arrow(keys.repartition(tasks, *_spread(index)), run, spark_schema(schema))
 
 
 @contextmanager

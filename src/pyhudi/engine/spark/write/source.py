@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
+from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
@@ -201,7 +202,7 @@ class SparkInput:
         tasks = {task.number: task for task in plan.tasks}
         run = write_task(target, tasks, pa.schema(fields), key_column=key_column)
         with arrow_batches(spark):
-            statuses = shuffled.mapInArrow(run, spark_schema(STATUS_SCHEMA)).collect()
+            statuses = map_in_arrow(shuffled, run, spark_schema(STATUS_SCHEMA)).collect()
         return [WriteStatus(**row.asDict()) for row in statuses]
 
     @property

@@ -23,6 +23,7 @@ from pyhudi.engine.local.staged_rows import (
     runs_path,
     stage_rows,
 )
+from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
 from pyhudi.errors import Bug, Invalid
@@ -61,7 +62,7 @@ def stage(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows:
     folder = ScratchFolder.make("pyhudi-staged-", parent or scratch_folder(spark), setting=SPILL_FOLDER)
     try:
         with arrow_batches(spark):
-            found = rows.mapInArrow(_stage_task(str(folder.path), spec), _REPORT).collect()
+            found = map_in_arrow(rows, _stage_task(str(folder.path), spec), _REPORT).collect()
         return _staged(folder, found, spec)
     except BaseException:
         folder.discard()
@@ -75,7 +76,7 @@ def gather(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows |
     """
     spark = rows.sparkSession
     with arrow_batches(spark):
-        found = rows.mapInArrow(_sending_task(spec, SENT_BYTES_MAX), _SENT).collect()
+        found = map_in_arrow(rows, _sending_task(spec, SENT_BYTES_MAX), _SENT).collect()
     if any(row["refusal"] is None and row["content"] is None for row in found):
         return None
 
