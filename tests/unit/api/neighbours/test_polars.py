@@ -105,6 +105,16 @@ def test_a_query_that_fails_half_way_writes_nothing(monkeypatch: pytest.MonkeyPa
     assert table.timeline() == ()
 
 
+def test_frames_that_cannot_be_a_tables_rows_are_refused() -> None:
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    frame = pl.DataFrame({"id": ["a"], "o": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(Invalid, match="column 'o' of type Object"):
+        table.upsert(frame)
+    with pytest.raises(Invalid, match="nothing was written: ColumnNotFoundError"):
+        table.upsert(frame.lazy().select("no such column"))
+    assert table.timeline() == ()
+
+
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_a_file_that_cannot_be_read_fails_the_query(
     table: HudiTable, monkeypatch: pytest.MonkeyPatch, engine: Any
