@@ -236,3 +236,13 @@ def test_true_in_a_clause_with_a_condition_means_every_column() -> None:
         when_not_matched_insert=When("source.op = 'i'", True),
     )
     assert read(table) == {**STORED, "a": ("oslo", 9, 7), "e": ("oslo", 9, 8)}
+
+
+def test_one_name_says_which_rows_match_and_a_name_of_both_sides_is_told() -> None:
+    table = make(STORED)
+    given = source(("a", "oslo", 6, 10, "u"))
+    assert table.merge(given, "id", when_matched_update={"n": "source.n"}).updated == 1
+    with pytest.raises(Invalid, match=r"no column 'id'; there are 'target\.id' and 'source\.id'"):
+        table.merge(given, "id = source.id", when_matched_delete=True)
+    with pytest.raises(Invalid, match=r"no column 'n'; there are 'target\.n' and 'source\.n'"):
+        table.merge(given, when_matched_update={"n": "n + 1"})
