@@ -47,6 +47,12 @@ def is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch) or is_lazy_frame(data)
 
 
+def is_one_column(data: Any) -> bool:
+    """Whether the data is a column without a name, though it may speak the Arrow interface."""
+    series = any(_is_instance(data, module, "Series") for module in ("polars", "pandas"))
+    return series or isinstance(data, pa.ChunkedArray)
+
+
 def arrow_table(data: Any) -> pa.Table:
     """The data as an Arrow table, its stream read to the end. Raises: as `arrow_rows` and `input_batches`."""
     rows = arrow_rows(data)

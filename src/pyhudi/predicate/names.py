@@ -30,4 +30,6 @@ def known_names(name: str, fields: Sequence[pa.Field]) -> str:
             return f"the nearest is {field.name!r}"
     names = [repr(field.name) for field in fields if field.name not in META_FIELDS]
     more = f" and {len(names) - _NAMES_TOLD_MAX} more" if len(names) > _NAMES_TOLD_MAX else ""
+    if not names:
+        return "there are no columns"
     return f"there are {', '.join(names[:_NAMES_TOLD_MAX])}{more}"

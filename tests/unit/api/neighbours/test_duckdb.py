@@ -98,3 +98,12 @@ def test_a_file_that_cannot_be_read_fails_the_query(table: HudiTable, monkeypatc
 def test_a_dataset_is_found_by_the_name_of_its_variable(table: HudiTable) -> None:
     rides = table.scan().to_dataset()
     assert duckdb.sql("SELECT count(*) FROM rides WHERE city = 'rome'").fetchall() == [(rides.count_rows() // 3 + 1,)]
+
+
+def test_a_view_that_duckdb_does_not_take_is_invalid(table: HudiTable) -> None:
+    connection = duckdb.connect()
+    with pytest.raises(Invalid, match="takes no view named ''"):
+        table.scan().to_duckdb(connection, "")
+    connection.close()
+    with pytest.raises(Invalid, match="closed"):
+        table.scan().to_duckdb(connection, "t")
