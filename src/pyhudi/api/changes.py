@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pyhudi.api import frames
 from pyhudi.api.handle import TableHandle
+from pyhudi.api.neighbours.library import library
 from pyhudi.api.queries import TimeLike, Where
-from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.predicate import parse_predicate
 from pyhudi.storage.protocol import Storage
@@ -18,6 +18,7 @@ from pyhudi.table.changes.change_plan import ChangePiece, ChangePlan, image_colu
 from pyhudi.table.changes.change_rows import read_piece
 from pyhudi.table.changes.change_texts import TEXT_SCHEMA, as_texts
 from pyhudi.table.changes.incremental import commit_range
+from pyhudi.table.read.plan import chosen_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,18 +61,10 @@ def plan_cdc(
     """As `HudiTable.cdc`."""
     snapshot = handle.access.snapshot()
     every = image_columns(snapshot)
-    if isinstance(columns, str):
-        raise Invalid(f"columns='{columns}': expected a sequence of column names, such as ['{columns}']")
-    names = every.names if columns is None else list(columns)
-    unknown = [name for name in names if name not in every.names]
-    if unknown:
-        raise Invalid(
-            f"columns: no column '{unknown[0]}' in table '{snapshot.config.name}'; it has {', '.join(every.names)}"
-        )
+    images = every if columns is None else chosen_columns(every, columns, table_name=snapshot.config.name)
 
     predicate = None if where is None else parse_predicate(where, every)
     span = commit_range(snapshot, start, end, query="cdc")
-    images = pa.schema([every.field(name) for name in names])
     plan = plan_changes(snapshot, span, images=images, predicate=predicate)
     to_spark = partial(_to_spark, handle, plan)
     return Changes(handle.access.storage, plan, handle.executor, to_spark)
@@ -126,6 +119,10 @@ class Changes:
     def to_pandas(self) -> "pd.DataFrame":
         """All changes as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """All changes as a Polars DataFrame. Raises: Unsupported where Polars is not installed."""
+        return library("polars", asked="to_polars").from_arrow(self.to_arrow())
 
     def to_spark(self, spark: "SparkSession") -> "DataFrame":
         """The changes as a Spark DataFrame, read by tasks: a share of the file groups each."""

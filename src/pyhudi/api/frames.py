@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.api.neighbours.polars_input import is_lazy_frame, lazy_batches
-from pyhudi.engine.local.input_stream import input_batches
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.api.neighbours.polars_input import is_lazy_frame, lazy_batches, refuse_objects
+from pyhudi.engine.local.input_stream import input_batches, stream_failed
+from pyhudi.errors import HudiError, Invalid, Unsupported
 
 _SPARK_CLASSES = (
     ("pyspark.sql.dataframe", "DataFrame"),
@@ -47,6 +47,12 @@ def is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch) or is_lazy_frame(data)
 
 
+def is_one_column(data: Any) -> bool:
+    """Whether the data is a column without a name, though it may speak the Arrow interface."""
+    series = any(_is_instance(data, module, "Series") for module in ("polars", "pandas"))
+    return series or isinstance(data, pa.ChunkedArray)
+
+
 def arrow_table(data: Any) -> pa.Table:
     """The data as an Arrow table, its stream read to the end. Raises: as `arrow_rows` and `input_batches`."""
     rows = arrow_rows(data)
@@ -59,15 +65,13 @@ def arrow_table(data: Any) -> pa.Table:
 def arrow_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
     """The data as an Arrow table that is in memory, or as a stream that is still to be read.
 
-    Raises: Invalid for anything that does not speak the Arrow stream interface.
+    Raises: Invalid for anything that does not speak the Arrow stream interface, and for a query that fails at once.
     """
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if is_lazy_frame(data):
-        return lazy_batches(data)
-    if hasattr(data, "__arrow_c_stream__"):
+    if is_arrow(data):
         return _stream(data)
     raise Invalid(
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame or anything with "
@@ -78,13 +82,18 @@ def arrow_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
 def _stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):  # through the C interface its errors would become texts
         return data
+    refuse_objects(data)
     try:
-        return pa.RecordBatchReader.from_stream(data)
-    except (pa.ArrowInvalid, TypeError) as error:
+        return lazy_batches(data) if is_lazy_frame(data) else pa.RecordBatchReader.from_stream(data)
+    except HudiError:
+        raise
+    except (pa.ArrowException, TypeError) as error:
         kind = type(data)
         raise Invalid(
             f"data of type {kind.__module__}.{kind.__qualname__}: expected rows of named columns: {error}"
         ) from error
+    except Exception as error:  # DuckDB begins a relation's query here, and Polars looks for its columns
+        raise stream_failed(error) from error
 
 
 def arrow_schema(schema: Any) -> pa.Schema:

@@ -63,7 +63,7 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
         example = f"[{keys!r}]" if isinstance(keys, str) else "['a']"
         raise Invalid(f"keys={keys!r}: expected a sequence of record keys, such as {example}, or Arrow data with them")
 
-    if not frames.is_arrow(keys):
+    if not frames.is_arrow(keys) or frames.is_one_column(keys):
         return SoughtKeys(_distinct(_texts_of(snapshot, list(keys))))
 
     rows = plain_rows(frames.arrow_table(keys))

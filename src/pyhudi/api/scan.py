@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -121,13 +121,18 @@ class Scan:
         """Make the rows a view of a DuckDB connection, under this name; returns the view as a relation.
 
         Each query of the view reads the files, with its filters and columns pushed down as in `to_dataset`.
+        Raises: Invalid where DuckDB takes no such view.
         """
         if not hasattr(connection, "register"):
             raise Invalid(
                 f"to_duckdb: expected a DuckDB connection, such as duckdb.connect(), found {type(connection).__name__}"
             )
-        connection.register(name, self.to_dataset())
-        return connection.table(name)
+        rows = self.to_dataset()
+        try:
+            connection.register(name, rows)
+            return connection.table(name)
+        except Exception as error:  # of a closed connection, or a name that is none
+            raise Invalid(f"to_duckdb: DuckDB takes no view named {name!r}: {error}") from error
 
     def to_spark(self, spark: "SparkSession") -> "DataFrame":
         """The rows as a Spark DataFrame over a native Parquet scan: its plan is Spark's own."""
@@ -153,6 +158,9 @@ class Scan:
     @cached_property
     def _pruned(self) -> ReadPlan:
         return without_unmatched_files(self._storage, self._plan, self._executor)
+
+    def __reduce__(self) -> NoReturn:
+        raise Invalid("a scan cannot be pickled: hand on its tasks(), or the table, and scan there")
 
     def _repr_html_(self) -> str:
         return f"<pre>{self._plan.explanation}</pre>"

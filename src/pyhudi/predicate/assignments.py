@@ -85,14 +85,39 @@ def parse_assignment(value: Any, field: pa.Field, schema: pa.Schema, *, what: st
         if found is not None and not _may_be_stored(found.type, field.type):
             raise Invalid(_refusal(what, found.type, field))
         return Assignment(field, value, _columns_read(value, schema), what)
+    return Assignment(field, _given(value, field, what), frozenset(), what)
+
+
+def _given(value: Any, field: pa.Field, what: str) -> pa.Scalar:
+    """A value of Python's in the column's type. PyArrow makes no decimal of a float and no time of a date; casts do."""
+    if (name := _unknown_field(value, field.type)) is not None:
+        raise Invalid(f"{what}: no field {name!r} in column '{field.name}' of type {field.type}, found {value!r}")
     try:
-        scalar = value.cast(field.type) if isinstance(value, pa.Scalar) else pa.scalar(value, field.type)
+        return value.cast(field.type) if isinstance(value, pa.Scalar) else pa.scalar(value, field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise Invalid(
+        refusal = Invalid(
             f"{what}: expected SQL text, an expression, or a value that fits column '{field.name}' of type "
             f"{field.type}, found {value!r}: {error}"
-        ) from error
-    return Assignment(field, scalar, frozenset(), what)
+        )
+        try:
+            found = pa.array([value])
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise refusal from error
+        if isinstance(value, pa.Scalar) or types.is_nested(found.type) or not _may_be_stored(found.type, field.type):
+            raise refusal from error
+        return Assignment(field, pa.scalar(None), frozenset(), what)._stored(found)[0]
+
+
+def _unknown_field(value: Any, kind: pa.DataType) -> str | None:
+    """The first name in a dict for a struct that is none of its fields: PyArrow passes over such."""
+    if types.is_struct(kind) and isinstance(value, dict):
+        for name, below in value.items():
+            found = _unknown_field(below, kind.field(name).type) if kind.get_field_index(name) >= 0 else name
+            if found is not None:
+                return str(found)
+    elif types.is_list(kind) and isinstance(value, list | tuple):
+        return next((name for one in value if (name := _unknown_field(one, kind.value_type)) is not None), None)
+    return None
 
 
 def _parsed(text: str, schema: pa.Schema, what: str) -> Node:

@@ -239,3 +239,28 @@ def test_letters_of_any_script_make_a_name() -> None:
     table = HudiTable.create("unused", name="t", record_key="clé", storage=MemoryStorage())
     table.upsert(pa.table({"clé": ["a"], "名前": ["x"]}))
     assert table.scan(["名前"], where="clé = 'a'").to_arrow().to_pylist() == [{"名前": "x"}]
+
+
+@pytest.mark.parametrize("file_format", ["PARQUET", "ORC", "HFILE"])
+@pytest.mark.parametrize(
+    "kind,good,bad,path",
+    [
+        (pa.struct([pa.field("a", pa.int64(), False)]), {"a": 1}, {"a": None}, "c.a"),
+        (pa.list_(pa.field("element", pa.int64(), False)), [1], [None], "c.element"),
+        (pa.map_(pa.string(), pa.field("value", pa.int64(), False)), [("k", 1)], [("k", None)], "c.value"),
+        (pa.list_(pa.struct([pa.field("a", pa.int64(), False)])), [{"a": 1}, None], [{"a": None}], "c.element.a"),
+    ],
+    ids=str,
+)
+def test_a_null_in_a_field_that_is_never_null_is_refused(
+    file_format: str, kind: pa.DataType, good: object, bad: object, path: str
+) -> None:
+    table = HudiTable.create(
+        "unused", name="t", record_key="id", schema=pa.schema([("id", pa.string()), ("c", kind)]),
+        properties={"hoodie.table.base.file.format": file_format}, storage=MemoryStorage(),
+    )  # fmt: skip
+    table.insert(pa.Table.from_pylist([{"id": "a", "c": good}, {"id": "b", "c": None}], table.schema()))
+    loose = pa.map_(pa.string(), pa.int64()) if pa.types.is_map(kind) else pa.array([good]).type
+    with pytest.raises(Invalid, match=rf"column '{path}': expected a value in each row, .* found 1 null"):
+        table.upsert(pa.table({"id": ["c"], "c": pa.array([bad], loose)}))
+    assert len(table.timeline()) == 1

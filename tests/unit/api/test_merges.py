@@ -236,3 +236,65 @@ def test_true_in_a_clause_with_a_condition_means_every_column() -> None:
         when_not_matched_insert=When("source.op = 'i'", True),
     )
     assert read(table) == {**STORED, "a": ("oslo", 9, 7), "e": ("oslo", 9, 8)}
+
+
+def test_one_name_says_which_rows_match_and_a_name_of_both_sides_is_told() -> None:
+    table = make(STORED)
+    given = source(("a", "oslo", 6, 10, "u"))
+    assert table.merge(given, "id", when_matched_update={"n": "source.n"}).updated == 1
+    with pytest.raises(Invalid, match=r"no column 'id'; there are 'target\.id' and 'source\.id'"):
+        table.merge(given, "id = source.id", when_matched_delete=True)
+    with pytest.raises(Invalid, match=r"no column 'n'; there are 'target\.n' and 'source\.n'"):
+        table.merge(given, when_matched_update={"n": "n + 1"})
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    "key,stored,new",
+    [
+        ("id", ("a", None), ("a", None)),
+        ("id", ("a", None), ("a", "")),
+        (["id", "city"], ("a", None), ("a", None)),
+        (["id", "city"], ("x", "y,city:z"), ("x,city:y", "z")),
+    ],
+)
+def test_a_new_row_whose_values_equal_none_and_whose_key_is_stored_replaces_nothing(
+    kind: str, key: Any, stored: tuple[str, str | None], new: tuple[str, str | None]
+) -> None:
+    partition = "city" if key == "id" else None
+    table = HudiTable.create(
+        "unused", name="t", record_key=key, partition_by=partition, table_type=kind, storage=MemoryStorage()
+    )
+    old, given = (
+        {"id": pa.array([i]), "city": pa.array([c], pa.string()), "n": [n]} for n, (i, c) in enumerate((stored, new))
+    )
+    table.insert(pa.table(old))
+    with pytest.raises(Invalid, match="expected record keys that table 't' does not have"):
+        table.merge(pa.table(given), when_matched_update=True, when_not_matched_insert=True)
+    assert table.scan().to_arrow()["n"].to_pylist() == [0]
+
+
+def test_new_rows_of_a_table_whose_partitions_are_times() -> None:
+    times = {
+        "hoodie.table.keygenerator.type": "TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMMdd",
+    }
+    table = HudiTable.create(
+        "unused", name="t", record_key="id", partition_by="at", properties=times, storage=MemoryStorage()
+    )
+    table.insert(pa.table({"id": ["a"], "at": [1_000]}))
+    assert table.merge(pa.table({"id": ["b"], "at": [5_000]}), when_not_matched_insert=True).inserted == 1
+    with pytest.raises(Invalid, match="found 'a' in partition '19700101'"):
+        table.merge(pa.table({"id": ["a"], "at": [5_000]}), when_not_matched_insert=True)
+    assert table.scan().count() == 2
+
+
+def test_keys_of_floating_point_stay_as_they_are_spelled() -> None:
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    table.insert(pa.table({"id": [0.0, float("nan")], "n": [1, 2]}))
+    given = pa.table({"id": [float("nan")], "n": [3]})
+    assert table.merge(given, when_matched_update=True, when_not_matched_insert=True).updated == 1
+    with pytest.raises(Invalid, match=r"column 'id' says which row .* expected 0\.0, found -0\.0"):
+        table.merge(pa.table({"id": [-0.0], "n": [4]}), when_matched_update=True)
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [1, 3]

@@ -3,6 +3,7 @@
 Each is `Invalid`, before anything is written.
 """
 
+import pickle
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -37,6 +38,11 @@ CALLS: dict[str, Callable[[HudiTable], object]] = {
     "start beyond the year 9999": lambda t: t.incremental(start=BEYOND),
     "as_of in other digits": lambda t: t.scan(as_of="２０２６１１２４２２００００"),
     "half a byte that is compared with a number": lambda t: t.scan(where="v = 0x1"),
+    "columns that are a number": lambda t: t.scan(5),  # type: ignore[arg-type]
+    "a column that is a number": lambda t: t.incremental(columns=[5]),  # type: ignore[list-item]
+    "a column twice": lambda t: t.scan(["k", "k"]),
+    "a column of changes twice": lambda t: t.cdc(columns=["k", "k"]),
+    "a pickle of a scan": lambda t: pickle.dumps(t.scan()),
     "partitions that are none": lambda t: t.delete_partitions(None),  # type: ignore[arg-type]
     "a partition that is no text": lambda t: t.delete_partitions([5]),  # type: ignore[list-item]
     "an index of a number": lambda t: t.build_index("column_stats", columns=5),  # type: ignore[arg-type]

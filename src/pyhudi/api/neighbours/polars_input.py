@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 
 
 def is_lazy_frame(data: object) -> bool:
@@ -33,3 +33,16 @@ def lazy_batches(frame: Any) -> pa.RecordBatchReader:
             yield from chunk.to_arrow().cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def refuse_objects(data: Any) -> None:
+    """Raises: Invalid for a DataFrame of Polars with Python objects, for its stream holds their addresses in memory.
+
+    Seen: 2.1.
+    """
+    polars: Any = sys.modules.get("polars")
+    kind: Any = getattr(polars, "DataFrame", ())
+    if isinstance(data, kind):
+        for name, kind in data.schema.items():
+            if kind == polars.Object:
+                raise Invalid(f"column {name!r} of type Object: no such type in a table; cast its values to text")

@@ -61,7 +61,7 @@ def _merge_of(
     rows = frames.arrow_table(source)
     refuse_doubled(rows.schema)
     return Merge(
-        plain_rows(rows), on, clauses, aliases, is_global=settings.has_global_index,
+        plain_rows(rows), on, clauses, aliases, is_global=settings.has_global_index, keys=settings.keys,
         find_stored=partial(_find_stored, handle),
     )  # fmt: skip
 

@@ -1,9 +1,12 @@
 """A caller's columns in the types in which a table keeps them: without dictionaries, runs, views and extensions."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.engine.local.nulls import refuse_null_required
 from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
@@ -22,10 +25,12 @@ def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     column = rows.column(at)
     _refuse_broken(column, field.name)
 
-    if column.type == field.type:
-        return column
-    chunks = [_as_stored(chunk, field) for chunk in column.chunks]
-    return pa.chunked_array(chunks, type=field.type)
+    if column.type != field.type:
+        column = pa.chunked_array([_as_stored(chunk, field) for chunk in column.chunks], type=field.type)
+    if any(not below.nullable for below in _fields_below(field.type)):
+        for chunk in column.chunks:
+            refuse_null_required(_nulls_within(chunk, field.type, field.name))
+    return column
 
 
 def input_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -66,6 +71,38 @@ def _as_stored(array: pa.Array, field: pa.Field) -> pa.Array:
             f"input: column '{field.name}' of type {array.type}: expected values that fit {field.type}, found others: "
             f"{reason}; {_cast_hint(array.type, field)}"
         ) from error
+
+
+def _nulls_within(array: pa.Array, kind: pa.DataType, path: str) -> dict[str, int]:
+    """How many nulls there are in fields within a column that are never null: by the field's path."""
+    present = pa.concat_arrays([array.drop_null()])  # a map's items begin where its buffer does
+    if pa.types.is_struct(kind):
+        children = present.flatten()
+    else:
+        children = [present.items if pa.types.is_map(kind) else present.flatten()]
+    found: dict[str, int] = {}
+    for field, child in zip(_fields_within(kind), children, strict=True):
+        own = f"{path}.{field.name}"
+        if child.null_count and not field.nullable:
+            found[own] = child.null_count
+        if pa.types.is_nested(field.type):
+            found |= _nulls_within(child, field.type, own)
+    return found
+
+
+def _fields_within(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if pa.types.is_map(kind):
+        return [kind.item_field]
+    return [kind.value_field] if pa.types.is_list(kind) else []
+
+
+def _fields_below(kind: pa.DataType) -> Iterator[pa.Field]:
+    """The fields within a type, at every depth; the keys of maps are none."""
+    for field in _fields_within(kind):
+        yield field
+        yield from _fields_below(field.type)
 
 
 def _cast_hint(found: pa.DataType, field: pa.Field) -> str:

@@ -26,14 +26,19 @@ def input_batches(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         except HudiError:
             raise
         except Exception as error:
-            raise Invalid(
-                "the input could not be read to its end, and nothing was written: "
-                f"{type(error).__name__}: {error}; mend its source and hand in a new stream"
-            ) from error
+            raise stream_failed(error) from error
         number += 1
         if batch.schema.names != stream.schema.names or batch.schema.types != stream.schema.types:
             _refuse_others(batch.schema, stream.schema, number)
         yield batch
+
+
+def stream_failed(error: Exception) -> Invalid:
+    """What a caller is told whose stream failed."""
+    return Invalid(
+        "the input could not be read to its end, and nothing was written: "
+        f"{type(error).__name__}: {error}; mend its source and hand in a new stream"
+    )
 
 
 def _refuse_others(found: pa.Schema, declared: pa.Schema, number: int) -> None:

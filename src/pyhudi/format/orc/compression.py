@@ -6,6 +6,8 @@ from enum import IntEnum
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.format.hfile.origin import Origin
+from pyhudi.format.hfile.varint import decode_varint
 
 _HEADER_BYTES = 3
 _CHUNK_BYTES_MAX = 1 << 23
@@ -57,10 +59,53 @@ class Compression(IntEnum):
                     return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, size_bytes_max)
                 case Compression.ZSTD:
                     return pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read(size_bytes_max)
+                case Compression.SNAPPY:
+                    size_bytes, _ = decode_varint(chunk, 0, Origin(path, 0))
+                    return pa.decompress(chunk, min(size_bytes, size_bytes_max), "snappy", asbytes=True)
+                case Compression.LZ4:
+                    return _decode_lz4_block(chunk, size_bytes_max)
                 case _:
                     raise Unsupported(f"{path}: an ORC message compressed with {self.name}")
-        except (zlib.error, pa.ArrowException, OSError) as error:
+        except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
             raise CorruptFile(path, 0, expected=f"an ORC message in {self.name}", found=str(error)) from error
+
+
+def _decode_lz4_block(block: bytes, size_bytes_max: int) -> bytes:
+    """What a block of LZ4 holds, which does not say its size.
+
+    Layout: sequences of a token (4 bits: number of literals; 4 bits: length of a match, less 4), the literals, how far
+    back the match begins (2 bytes, little endian). A number of 15 goes on in bytes, up to one that is not 255. The last
+    sequence ends with its literals. Spec: LZ4 block format. Raises: IndexError for a block that is cut or wrong.
+    """
+    found, at = bytearray(), 0
+    while at < len(block):
+        token = block[at]
+        literals, at = _lz4_number(block, token >> 4, at + 1)
+        if at + literals > len(block):
+            raise IndexError("an LZ4 block that ends within its literals")
+        found += block[at : at + literals]
+        at += literals
+        if at == len(block):
+            break
+
+        back = block[at] | block[at + 1] << 8
+        length, at = _lz4_number(block, token & 15, at + 2)
+        length += 4
+        if not 0 < back <= len(found) or len(found) + length > size_bytes_max:
+            raise IndexError("an LZ4 match outside of its block")
+        match = found[-back:]
+        found += (match * (length // back + 1))[:length]
+    return bytes(found)
+
+
+def _lz4_number(block: bytes, first: int, at: int) -> tuple[int, int]:
+    """The number that begins with these 4 bits of a token, and where it ends."""
+    number, more = first, first == 15
+    while more:
+        number += block[at]
+        more = block[at] == 255
+        at += 1
+    return number, at
 
 
 def encode_message(content: bytes, compression: Compression, *, chunk_bytes: int) -> bytes:

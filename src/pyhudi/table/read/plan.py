@@ -194,21 +194,30 @@ def select_columns(
 ) -> pa.Schema:
     """The answer's schema: the named columns in their order, or all of them.
 
-    Raises: Invalid for an unknown column, naming those that exist.
+    Raises: Invalid as `chosen_columns`.
     """
     full = shown.schema(snapshot.schema_with_meta)
     if columns is None:
-        names = [name for name in full.names if meta_fields or name not in META_FIELDS]
-    else:
-        if isinstance(columns, str):
-            raise Invalid(f"columns='{columns}': expected a sequence of column names, such as ['{columns}']")
-        names = list(columns)
+        return pa.schema([field for field in full if meta_fields or field.name not in META_FIELDS])
+    return chosen_columns(full, columns, table_name=snapshot.config.name)
 
-    unknown = [name for name in names if name not in full.names]
-    if unknown:
-        raise Invalid(
-            f"columns: no column '{unknown[0]}' in table '{snapshot.config.name}'; it has {', '.join(full.names)}"
-        )
+
+def chosen_columns(full: pa.Schema, columns: Sequence[str], *, table_name: str) -> pa.Schema:
+    """The named columns in their order.
+
+    Raises: Invalid for anything but names, for a column that is not there, naming those that are, and for one that is
+    named twice, which Polars and DuckDB cannot take.
+    """
+    is_names = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
+    names = list(columns) if is_names else []
+    if not is_names or not all(isinstance(name, str) for name in names):
+        example = f"['{columns}']" if isinstance(columns, str) else "['id']"
+        raise Invalid(f"columns={columns!r}: expected a sequence of column names, such as {example}")
+    for at, name in enumerate(names):
+        if name not in full.names:
+            raise Invalid(f"columns: no column '{name}' in table '{table_name}'; it has {', '.join(full.names)}")
+        if name in names[:at]:
+            raise Invalid(f"columns: expected each column once, found '{name}' twice")
     return pa.schema([full.field(name) for name in names])
 
 

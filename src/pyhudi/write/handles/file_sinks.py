@@ -102,7 +102,7 @@ class OrcSink:
         refuse_unreadable_times(rows, path=self._path)
         cast = rows.cast(self._schema)
         self._writer.write(
-            pa.Table.from_arrays([_from_the_start(column) for column in cast.columns], schema=self._schema)
+            pa.Table.from_arrays([_with_nulls_below(column) for column in cast.columns], schema=self._schema)
         )
         self._has_rows = True
 
@@ -159,15 +159,30 @@ class _HeldEnd:
         return False
 
 
-def _from_the_start(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A copy whose arrays begin where their buffers begin, where a column has fields within.
+def _with_nulls_below(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A copy in which the fields of a null struct are null, and whose arrays begin where their buffers begin.
 
-    Seen: PyArrow 26 writes a slice of structs with the nulls of the array's first structs. So rows that were none got
-    the fields of others.
+    Seen: PyArrow 26 leaves out the rows of null structs, and not what their fields hold: the values of later rows move
+    up. It minds only structs that lie in nothing but structs of which some are null. Of a slice it takes the nulls of
+    the array's first structs.
     """
     if not pa.types.is_nested(column.type):
         return column
-    return pa.chunked_array([pa.concat_arrays([chunk]) for chunk in column.chunks], column.type)
+    return pa.chunked_array([_masked(pa.concat_arrays([chunk])) for chunk in column.chunks], column.type)
+
+
+def _masked(array: pa.Array) -> pa.Array:
+    """The array with the nulls of each struct in its fields, too."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        nulls = array.is_null() if array.null_count else None
+        fields = [_masked(field) for field in array.flatten()]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls) if fields else array
+    if not (pa.types.is_list(kind) or pa.types.is_map(kind)):
+        return array
+
+    buffers, below = array.buffers()[:2], array.values
+    return pa.Array.from_buffers(kind, len(array), buffers, offset=array.offset, children=[_masked(below)])
 
 
 def _clock_of(kind: pa.DataType) -> pa.DataType:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.input.source import LEAVES, Operation
 from pyhudi.write.rows.changes import (
     columns_shown,
@@ -36,7 +37,7 @@ class Merge:
     """Merge a source into the table. Memory: the source, and one row group of the table beside it.
 
     `on`: SQL text or names of columns. `is_global`: a record key is one row of the table, not of its partition.
-    `find_stored`: looks record keys up.
+    `keys`: how the write spells keys. `find_stored`: looks record keys up.
     """
 
     source: pa.Table
@@ -44,6 +45,7 @@ class Merge:
     clauses: MergeClauses
     aliases: tuple[str, str]
     is_global: bool
+    keys: KeySettings
     find_stored: FindStored
 
     @property
@@ -212,9 +214,11 @@ class _Bound:
             made.append(pa.RecordBatch.from_arrays(columns, schema=schema))
         merge = self.merge
         rows = pa.Table.from_batches(made, schema)
+        spec = merge.keys.spec(self.snapshot.key_spec, self.snapshot.config)
         for batch in new_rows(
-            rows, self.snapshot, self.on, self.inserts, is_global=merge.is_global, find_stored=merge.find_stored
-        ):
+            rows, self.snapshot, self.on, self.inserts, spec,
+            is_global=merge.is_global, find_stored=merge.find_stored,
+        ):  # fmt: skip
             yield _marked(batch, goes=False)
 
     def _refuse_several(self, stored: pa.RecordBatch, targets: Numbers) -> None:
@@ -232,9 +236,10 @@ class _Bound:
         """Raises: Invalid where an update would give a row another key, or move it to another partition."""
         for name in identity_columns(self.snapshot):
             new, old = rows.column(name), stored.column(name)
-            if new.equals(old):
+            spelled = _spelled(new), _spelled(old)
+            if spelled[0].equals(spelled[1]):
                 continue
-            same = pc.and_(pc.is_valid(new), pc.fill_null(pc.equal(new, old), False))
+            same = pc.and_(pc.is_valid(new), pc.fill_null(pc.equal(*spelled), False))
             moved = pc.and_not(pc.invert(same), pc.and_(pc.is_null(new), pc.is_null(old)))
             if pc.any(moved).as_py():
                 row = pc.index(moved, True).as_py()
@@ -243,6 +248,11 @@ class _Bound:
                     f"stays; expected {old[row].as_py()!r}, found {new[row].as_py()!r}; leave the column out, or "
                     "delete the row and insert it anew"
                 )
+
+
+def _spelled(values: pa.Array) -> pa.Array:
+    """Values that are equal where keys are: texts of floats, for NaN is one key, and -0.0 another than 0.0."""
+    return values.cast(pa.string()) if pa.types.is_floating(values.type) else values
 
 
 def _marked(rows: pa.RecordBatch, *, goes: bool) -> pa.RecordBatch:

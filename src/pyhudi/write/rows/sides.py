@@ -136,10 +136,12 @@ class Condition:
 
 
 def parse_condition(on: Any, sides: Sides) -> Condition:
-    """The condition of a merge. `on`: Spark SQL text, or names of columns that both sides have.
+    """The condition of a merge. `on`: Spark SQL text, or names of columns (or one name) that both sides have.
 
     Raises: Invalid, Unsupported as `parse_predicate`.
     """
+    if isinstance(on, str) and on in sides.target.names and on in sides.source.names:
+        on = [on]
     if not isinstance(on, str):
         names = list(on) if isinstance(on, Sequence) else []
         if not names or not all(isinstance(name, str) for name in names):

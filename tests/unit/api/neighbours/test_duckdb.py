@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiError, HudiTable
+from pyhudi import HudiError, HudiTable, Invalid
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.read import files
 from tests.support.odd_values import VALUES
@@ -77,6 +77,16 @@ def test_a_relation_is_written_without_being_collected() -> None:
     assert table.scan(where="n >= 990").count() == 10
 
 
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert", "delete", "merge", "lookup"])
+def test_a_relation_that_fails_at_once_is_told_as_one_that_fails_later(operation: str) -> None:
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    table.insert(pa.table({"id": ["k"], "n": [1]}))
+    relation: Any = duckdb.connect().sql("SELECT 'k' AS id, CAST('x' || i AS BIGINT) AS n FROM range(9) rows(i)")
+    with pytest.raises(Invalid, match="could not be read to its end, and nothing was written: ConversionException"):
+        getattr(table, operation)(relation, **({"when_matched_update": True} if operation == "merge" else {}))
+    assert len(table.timeline()) == 1
+
+
 def test_a_file_that_cannot_be_read_fails_the_query(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = duckdb.connect()
     table.scan().to_duckdb(connection, "t")
@@ -88,3 +98,12 @@ def test_a_file_that_cannot_be_read_fails_the_query(table: HudiTable, monkeypatc
 def test_a_dataset_is_found_by_the_name_of_its_variable(table: HudiTable) -> None:
     rides = table.scan().to_dataset()
     assert duckdb.sql("SELECT count(*) FROM rides WHERE city = 'rome'").fetchall() == [(rides.count_rows() // 3 + 1,)]
+
+
+def test_a_view_that_duckdb_does_not_take_is_invalid(table: HudiTable) -> None:
+    connection = duckdb.connect()
+    with pytest.raises(Invalid, match="takes no view named ''"):
+        table.scan().to_duckdb(connection, "")
+    connection.close()
+    with pytest.raises(Invalid, match="closed"):
+        table.scan().to_duckdb(connection, "t")

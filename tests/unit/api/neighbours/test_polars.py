@@ -81,6 +81,14 @@ def test_scan_polars_opens_a_table_by_its_path(tmp_path: Path) -> None:
         scan_polars(tmp_path / "t", columns=["m"])
 
 
+def test_a_series_is_looked_up_and_changes_are_a_frame() -> None:
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    table.insert(pl.DataFrame({"id": [1, 2, 3]}))
+    assert table.lookup(pl.Series([1, 3, 9])).num_rows == 2
+    assert table.lookup(pa.chunked_array([[1], [3]])).num_rows == 2
+    assert table.cdc(columns=["id"]).to_polars()["op"].to_list() == ["i"] * 3
+
+
 def test_a_lazy_frame_is_written_without_being_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
     rows = pl.LazyFrame({"id": [f"k{n}" for n in range(100)], "n": range(100)}).filter(pl.col("n") < 60)
@@ -102,6 +110,16 @@ def test_a_query_that_fails_half_way_writes_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(pl, "__version__", "1.36.1")
     with pytest.raises(Unsupported, match="expected Polars 2 or later"):
         table.upsert(rows)
+    assert table.timeline() == ()
+
+
+def test_frames_that_cannot_be_a_tables_rows_are_refused() -> None:
+    table = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
+    frame = pl.DataFrame({"id": ["a"], "o": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(Invalid, match="column 'o' of type Object"):
+        table.upsert(frame)
+    with pytest.raises(Invalid, match="nothing was written: ColumnNotFoundError"):
+        table.upsert(frame.lazy().select("no such column"))
     assert table.timeline() == ()
 
 

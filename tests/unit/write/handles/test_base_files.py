@@ -283,3 +283,29 @@ def test_rows_of_an_orc_file_keep_their_nulls_wherever_their_arrays_begin(storag
     table.insert(rows)
     stored = table.scan(columns=rows.column_names).to_arrow().sort_by("id")
     assert stored.to_pylist() == rows.to_pylist()
+
+
+def test_fields_of_null_structs_move_no_values_of_later_rows_in_an_orc_file(storage: MemoryStorage) -> None:
+    inner = pa.struct([("x", pa.string())])
+    outer = pa.struct([("in", inner), ("l", pa.list_(inner))])
+    values = [{"in": None, "l": [None, {"x": "q"}]}, {"in": {"x": "p"}, "l": None}]
+    lists = [[{"in": None, "l": None}, {"in": {"x": "r"}, "l": []}], None]
+    maps = [[("k", values[0]), ("m", values[1])], []]
+    columns = {
+        "s": pa.array(values, outer),
+        "l": pa.array(lists, pa.list_(outer)),
+        "m": pa.array(maps, pa.map_(pa.string(), outer)),
+    }
+    rows = pa.table({"id": ["a", "b"], **columns})
+    facts = {"hoodie.table.base.file.format": "ORC"}
+    table = HudiTable.create("memory://t", name="t", record_key="id", properties=facts, storage=storage)
+    table.insert(rows)
+    assert table.scan(columns=rows.column_names).to_arrow().sort_by("id").to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("codec", ["ZLIB", "NONE", "SNAPPY", "LZ4", "ZSTD"])
+def test_orc_files_are_written_with_every_codec(storage: MemoryStorage, codec: str) -> None:
+    facts = {"hoodie.table.base.file.format": "ORC", "hoodie.orc.compression.codec": codec}
+    table = HudiTable.create("memory://t", name="t", record_key="id", properties=facts, storage=storage)
+    table.insert(pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("us", "UTC")), "text": ["a" * 9_999]}))
+    assert table.scan(columns=["id", "at"]).to_arrow()["at"].cast("int64").to_pylist() == [1]

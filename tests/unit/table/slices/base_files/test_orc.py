@@ -85,6 +85,20 @@ def test_messages_of_any_codec_are_read(codec: Compression) -> None:
     assert codec.decode(encode_message(content, codec, chunk_bytes=1_000), path="f") == content
 
 
+@pytest.mark.parametrize("codec, name", [(Compression.SNAPPY, "snappy"), (Compression.LZ4, "lz4_raw")])
+@pytest.mark.parametrize(
+    "content", [b"", b"abc", b"a" * 1_000, b"of times and of columns " * 999, bytes(range(256)) * 9]
+)
+def test_blocks_of_any_codec_are_decoded(codec: Compression, name: str, content: bytes) -> None:
+    block = pa.compress(content, codec=name, asbytes=True)
+    message = (len(block) << 1).to_bytes(3, "little") + block
+    assert codec.decode(message, path="f") == content
+    if content:
+        cut = block[:-1]
+        with pytest.raises(CorruptFile):
+            codec.decode((len(cut) << 1).to_bytes(3, "little") + cut, path="f")
+
+
 def test_a_file_that_is_cut_says_which() -> None:
     storage = stored(pa.table({"n": range(1_000)}))
     storage.put(NAME, storage.get(NAME)[:-40])
