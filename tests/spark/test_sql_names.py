@@ -83,24 +83,52 @@ def test_write_to_makes_and_changes_a_table(sql: Sql) -> None:
     assert len(sql.rows("t")) == 3
     frame(sql, (4, "d", 10, "y")).writeTo("t").overwritePartitions()
     assert sql.rows("t") == [(1, "a", 10, "x"), (4, "d", 10, "y")]
-    with pytest.raises(Unsupported, match="overwritePartitions"):
-        rows.writeTo("t").overwrite(rows.id == 1)
     rows.where("id = 2").writeTo("t").using("hudi").createOrReplace()
     assert sql.rows("t") == [(2, "b", 10, "y")]
     with pytest.raises(Invalid, match="is there already"):
         rows.writeTo("t").using("hudi").create()
 
 
-def test_a_merge_by_calls_says_what_to_use(sql: Sql) -> None:
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_write_to_overwrites_the_partitions_that_a_condition_names(sql: Sql, kind: str) -> None:
     from pyspark.sql import functions as f
 
-    sql("CREATE TABLE t (id INT) USING hudi")
-    rows = sql.spark.range(1)
-    if not hasattr(rows, "mergeInto"):
-        pytest.skip("PySpark 3.5 has no such call")
+    sql(
+        "CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt) "
+        f"TBLPROPERTIES (type = '{kind}', primaryKey = 'id')"
+    )
+    frame(sql, (1, "a", 10, "x"), (2, "b", 10, "y"), (3, "c", 10, "z")).writeTo("t").append()
+    commits = sql.commits("t")
 
-    with pytest.raises(Unsupported, match="MERGE INTO t USING"):
-        rows.mergeInto("t", f.expr("t.id = id"))
+    rows = frame(sql, (4, "d", 10, "x"), (5, "e", 10, "w"))
+    rows.writeTo("t").overwrite(f.col("dt").isin("w", "x") | (f.col("dt") == "y"))
+    assert sql.rows("t") == [(3, "c", 10, "z"), (4, "d", 10, "x"), (5, "e", 10, "w")]
+    assert sql.commits("t") == commits + 1
+    for condition, error in (
+        (f.col("dt") == "x", Invalid),  # a row is of w
+        (f.col("id") == 4, Unsupported),
+        (f.expr("no_such = 1"), Unsupported),
+        (f.lit(None), Invalid),
+    ):
+        with pytest.raises(error, match="overwrite"):
+            rows.writeTo("t").overwrite(condition)
+    frame(sql).writeTo("t").overwrite(f.col("dt") == "z")
+    assert sql.rows("t") == [(4, "d", 10, "x"), (5, "e", 10, "w")]
+    frame(sql, (9, "i", 10, "q")).writeTo("t").overwrite(f.lit(True))
+    assert sql.rows("t") == [(9, "i", 10, "q")]
+
+
+def test_write_to_overwrites_a_table_without_partitions(sql: Sql) -> None:
+    from pyspark.sql import functions as f
+
+    sql("CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi")
+    frame(sql, (1, "a", 10, "x")).writeTo("t").overwrite(f.lit(True))
+    frame(sql).writeTo("t").overwrite(f.lit(False))
+    assert sql.rows("t") == [(1, "a", 10, "x")]
+    with pytest.raises(Unsupported, match="MERGE INTO"):
+        frame(sql).writeTo("t").overwrite(f.col("id") == 1)
+    frame(sql).writeTo("t").overwrite(f.lit(True))
+    assert sql.rows("t") == []
 
 
 def test_create_table_makes_one(sql: Sql, tmp_path: Path) -> None:

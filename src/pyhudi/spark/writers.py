@@ -1,4 +1,4 @@
-"""`saveAsTable`, `insertInto` and `writeTo`, carried out for Hudi tables."""
+"""`saveAsTable`, `insertInto`, `writeTo` and `mergeInto`, carried out for Hudi tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
+from pyhudi.spark.merge_calls import MergeWriter
+from pyhudi.spark.overwrites import overwrite_where
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.sql.definitions import CreateTable
 from pyhudi.sql.words import Cursor, Name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from pyhudi.engine.spark.sql.writer_hooks import StatedTable
@@ -93,9 +95,13 @@ class TableCalls:
                 _overwrite(session, entry, rows, table)
             case "create":
                 raise Invalid(f"writeTo('{table.name}').create(): a table of this name is there already; use append()")
+            case "overwrite" if session.is_classic:
+                opened = session.open(entry)
+                overwrite_where(session, opened, _typed(opened, rows, by_name=True), condition, _options(table))
+                keep_entry(session, entry)
             case _:
                 raise Unsupported(
-                    f"writeTo('{table.name}').{action}(condition): rows are not replaced by a condition; use MERGE "
+                    f"writeTo('{table.name}').{action}(condition): not under Spark Connect; use MERGE "
                     "INTO, or overwritePartitions()"
                 )
         return True
@@ -117,14 +123,20 @@ class TableCalls:
         make_table(session, statement, None)
         return True
 
-    def refuse_merge(self, spark: SparkSession, name: str) -> None:
-        """`mergeInto`."""
+    def merge(self, rows: DataFrame, name: str, condition: Column) -> MergeWriter | None:
+        """`mergeInto`. Raises: Unsupported under Spark Connect."""
         try:
             parts = Cursor(name).name()
         except Invalid:
-            return  # Spark says what is wrong with it
-        if self._session_of(spark).catalog.find(parts) is not None:
-            raise Unsupported(f"mergeInto('{name}'): not of a Hudi table; use spark.sql('MERGE INTO {name} USING …')")
+            return None  # Spark says what is wrong with it
+        session = self._session_of(rows.sparkSession)
+        if session.catalog.find(parts) is None:
+            return None
+        if not session.is_classic:
+            raise Unsupported(
+                f"mergeInto('{name}'): not under Spark Connect; use spark.sql('MERGE INTO {name} USING …')"
+            )
+        return MergeWriter(session, rows, parts, condition)
 
     def _found(self, rows: DataFrame, table: StatedTable) -> tuple[SqlSession, Name, CatalogEntry | None]:
         session = self._session_of(rows.sparkSession)

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True, slots=True)
 class SparkClasses:
-    """The classes whose calls pyhudi answers for Hudi tables. `merge_writer`: None before PySpark 4."""
+    """The classes whose calls pyhudi answers for Hudi tables."""
 
     session: Any
     reader: Any
     writer: Any
     writer_of_tables: Any
-    merge_writer: Any
+    frame: Any
     catalog: Any
     stream_reader: Any
     stream_writer: Any
@@ -32,17 +32,18 @@ def classes_of(session_class: type) -> SparkClasses:
         reader=batches.DataFrameReader,
         writer=batches.DataFrameWriter,
         writer_of_tables=batches.DataFrameWriterV2,
-        merge_writer=_merge_writer(package),
+        frame=_frame(package),
         catalog=importlib.import_module(f"{package}.catalog").Catalog,
         stream_reader=streams.DataStreamReader,
         stream_writer=streams.DataStreamWriter,
     )
 
 
-def _merge_writer(package: str) -> Any:
-    if importlib.util.find_spec(f"{package}.merge") is None:
-        return None
-    return importlib.import_module(f"{package}.merge").MergeIntoWriter
+def _frame(package: str) -> Any:
+    """The class of DataFrames. From PySpark 4 on classic ones have a module of their own."""
+    if package == "pyspark.sql" and importlib.util.find_spec("pyspark.sql.classic") is not None:
+        package = "pyspark.sql.classic"
+    return importlib.import_module(f"{package}.dataframe").DataFrame
 
 
 def is_of_connect(kind: type) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -31,3 +32,15 @@ def has_gaps(rows: DataFrame, names: Sequence[str]) -> bool:
     """Whether a row has a null or an empty text in one of some columns. One job, or none without columns."""
     found = [f.coalesce(f.col(quoted(name)).cast("string"), f.lit("")) == "" for name in names]
     return bool(found) and not rows.where(reduce(or_, found)).isEmpty()
+
+
+def groups_where(rows: DataFrame, by: str, condition: str) -> list[tuple[str, bool, bool]] | None:
+    """The values of a column, each with whether a condition holds for all of its rows, and whether for some.
+
+    None for a condition on columns that the rows do not have. The rows are read once.
+    """
+    try:
+        found = rows.groupBy(by).agg(f.expr(f"bool_and({condition})"), f.expr(f"bool_or({condition})")).collect()
+    except AnalysisException:
+        return None
+    return [tuple(row) for row in found]

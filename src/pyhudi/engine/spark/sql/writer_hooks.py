@@ -44,8 +44,8 @@ class TableWrites(Protocol):
     def write_to(self, rows: DataFrame, table: StatedTable, action: str, condition: Any) -> bool:
         """`writeTo`. `action`: the name of the call that ends it."""
 
-    def refuse_merge(self, session: SparkSession, name: str) -> None:
-        """`mergeInto`. Raises: Unsupported for a Hudi table."""
+    def merge(self, rows: DataFrame, name: str, condition: Any) -> Any:
+        """`mergeInto`: what takes the clauses; None where the table is none of Hudi."""
 
 
 def wrap_table_writers(
@@ -61,8 +61,8 @@ def wrap_table_writers(
     _note_calls(classes.writer_of_tables)
     for action in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
         _wrap_action(classes.writer_of_tables, action, writes)
-    if classes.merge_writer is not None:
-        _wrap_merge(classes.merge_writer, writes)
+    if hasattr(classes.frame, "mergeInto"):  # from PySpark 4 on
+        _wrap_merge(classes.frame, writes)
     setattr(classes.writer, _MARK, True)
 
 
@@ -194,16 +194,14 @@ def _wrap_action(kind: Any, action: str, writes: TableWrites) -> None:
 
 
 def _wrap_merge(kind: Any, writes: TableWrites) -> None:
-    original = kind.__init__
-    signature = inspect.signature(original)
+    original = kind.__dict__["mergeInto"]
 
     @functools.wraps(original)
-    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(self, *args, **kwargs).arguments
-        writes.refuse_merge(given["session"] if "session" in given else given["df"].sparkSession, given["table"])
-        original(self, *args, **kwargs)
+    def call(self: Any, table: str, condition: Any) -> Any:
+        made = writes.merge(self, table, condition)
+        return original(self, table, condition) if made is None else made
 
-    kind.__init__ = begin
+    kind.mergeInto = call
 
 
 def _stated(writer: Any) -> StatedTable:
