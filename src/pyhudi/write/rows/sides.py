@@ -190,11 +190,6 @@ def _bare(node: Any, sides: Sides) -> Any:
 def _among(column: Column, values: pa.Array) -> list[Node]:
     """That a column has one of these values, or lies in their range."""
     known = values.unique().drop_null()
-    if pa.types.is_temporal(values.type):
-        try:
-            pc.min_max(known).as_py()
-        except (OverflowError, ValueError):  # beyond Python's years: nothing is pruned by such times
-            return []
     if len(known) <= _LISTED_MAX:
         listed = tuple(Literal(value, values.type) for value in known)
         return [InList(column, listed)] if listed else [Literal(pa.scalar(False), pa.bool_())]
