@@ -83,6 +83,7 @@ def _stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):  # through the C interface its errors would become texts
         return data
     refuse_objects(data)
+    data = _without_row_labels(data)
     try:
         return lazy_batches(data) if is_lazy_frame(data) else pa.RecordBatchReader.from_stream(data)
     except HudiError:
@@ -94,6 +95,17 @@ def _stream(data: Any) -> pa.RecordBatchReader:
         ) from error
     except Exception as error:  # DuckDB begins a relation's query here, and Polars looks for its columns
         raise stream_failed(error) from error
+
+
+def _without_row_labels(data: Any) -> Any:
+    """A pandas DataFrame without index levels that have no name. Their numbers would become a column of the table.
+
+    Seen: pandas 2.3: `frame[frame.n > 1]` has `__index_level_0__` in its stream.
+    """
+    if not _is_instance(data, "pandas", "DataFrame"):
+        return data
+    unnamed = [level for level, name in enumerate(data.index.names) if name is None]
+    return data.reset_index(level=unnamed, drop=True) if unnamed else data
 
 
 def arrow_schema(schema: Any) -> pa.Schema:

@@ -121,7 +121,7 @@ def _in_list(node: InList, batch: pa.RecordBatch) -> Values:
             result = pc.or_kleene(result, compare("=", operand, _values(value, batch)))
         return result
 
-    known = pa.array([literal.as_py() for literal in literals if literal.is_valid], operand.type)
+    known = pa.array([literal for literal in literals if literal.is_valid], operand.type)
     found = pc.is_in(operand, value_set=known)
     missing = pa.scalar(None, pa.bool_()) if len(known) < len(literals) else pa.scalar(False)
     return pc.if_else(pc.is_valid(operand), pc.if_else(found, True, missing), pa.scalar(None, pa.bool_()))

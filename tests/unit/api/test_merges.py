@@ -298,3 +298,14 @@ def test_keys_of_floating_point_stay_as_they_are_spelled() -> None:
     with pytest.raises(Invalid, match=r"column 'id' says which row .* expected 0\.0, found -0\.0"):
         table.merge(pa.table({"id": [-0.0], "n": [4]}), when_matched_update=True)
     assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [1, 3]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
+def test_times_beyond_the_years_of_python_match(kind: pa.DataType) -> None:
+    """DuckDB's `infinity` is one."""
+    table = HudiTable.create("unused", name="t", record_key="at", storage=MemoryStorage())
+    whole = pa.int32() if kind == pa.date32() else pa.int64()
+    rows = pa.table({"at": pa.array([2 ** (whole.bit_width - 1) - 1, 0], whole).view(kind), "n": [1, 2]})
+    table.insert(rows)
+    assert table.merge(rows, when_matched_update={"n": "source.n + 5"}).updated == 2
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [6, 7]

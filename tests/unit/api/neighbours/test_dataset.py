@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported, scan_dataset
+from pyhudi.storage.memory import MemoryStorage
 from tests.unit.api.neighbours.conftest import Read
 
 
@@ -65,3 +66,11 @@ def test_batches_are_read_in_the_thread_that_takes_them(table: HudiTable, read: 
 def test_scan_dataset_opens_a_table_by_its_path(tmp_path: Any) -> None:
     HudiTable.create(str(tmp_path / "t"), name="t", record_key="id").bulk_insert(pa.table({"id": ["a"], "n": [1]}))
     assert scan_dataset(tmp_path / "t", columns=["n"]).to_table().to_pylist() == [{"n": 1}]
+
+
+@pytest.mark.parametrize("partition_by", [None, "day"])
+def test_days_beyond_the_years_of_python_are_found(partition_by: str | None) -> None:
+    days = pa.array([2**31 - 1, 0], pa.int32()).view(pa.date32())
+    made = HudiTable.create("unused", name="t", record_key="id", partition_by=partition_by, storage=MemoryStorage())
+    made.insert(pa.table({"id": ["a", "b"], "day": days}))
+    assert made.scan().to_dataset().to_table(filter=pc.field("day").isin(days[:1]))["id"].to_pylist() == ["a"]
