@@ -131,8 +131,8 @@ class _Reader:
             while not cursor.is_done:
                 word = cursor.words[cursor.at]
                 depth += (word.upper == "(") - (word.upper == ")")
-                if depth < 0 or (depth == 0 and any(cursor.sees(*stop) for stop in stops)):
-                    break
+                if depth < 0 or (depth == 0 and (word.text == "|>" or any(cursor.sees(*stop) for stop in stops))):
+                    break  # "|>": what follows may give names to other columns
                 cursor.at += 1
             return None if self._sees_or() else cursor.slice(start, cursor.at) or None
         finally:

@@ -15,6 +15,7 @@ from pyhudi.sql.reads import find_reads
         ("id = 1 AND CASE WHEN a THEN b END OR c", None),
         ("id = 1 AND limit = 2 OR id = 3", None),
         ("id = 1 UNION SELECT a FROM u WHERE b OR c", None),
+        ("a > 0 |> DROP id |> EXTEND 1 AS id |> WHERE a > 0 AND id = 1", "a > 0"),
     ],
 )
 def test_a_clause_ends_only_where_no_or_can_belong_to_it(clause: str, expected: str | None) -> None:
