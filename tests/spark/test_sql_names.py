@@ -182,3 +182,21 @@ def test_other_formats_do_not_notice(sql: Sql) -> None:
     assert sql("SELECT count(*) FROM p") == [(3,)]
     with pytest.raises(Invalid, match="of another format"):
         rows.write.format("hudi").mode("append").saveAsTable("p")
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_no_other_format_is_written_into_a_table(sql: Sql, tmp_path: Path, mode: str) -> None:
+    sql(f"CREATE TABLE t (id INT, dt STRING) USING hudi PARTITIONED BY (dt) LOCATION '{tmp_path}/t'")
+    sql("INSERT INTO t VALUES (1, 'x')")
+    rows = sql.spark.range(1)
+    for folder in (f"{tmp_path}/t", f"{tmp_path}/t/dt=x", f"file:{tmp_path}/t/x"):
+        for write in (
+            lambda path: rows.write.mode(mode).parquet(path),
+            lambda path: rows.write.mode(mode).json(path=path),
+            lambda path: rows.write.format("orc").mode(mode).save(path),
+            lambda path: rows.write.mode(mode).option("path", path).save(),
+        ):
+            with pytest.raises(Unsupported, match="lies there"):
+                write(folder)
+    rows.write.mode(mode).parquet(f"{tmp_path}/other")
+    assert [tuple(row) for row in sql("SELECT id, dt FROM t")] == [(1, "x")]

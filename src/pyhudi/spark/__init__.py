@@ -6,6 +6,7 @@ from pyhudi.api.datasource import load_table, save_dataframe
 from pyhudi.engine.spark.classes import classes_of
 from pyhudi.engine.spark.register import wrap_readers_and_writers
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
+from pyhudi.spark.foreign_files import refuse_folder
 from pyhudi.spark.names import register_sql
 from pyhudi.storage.scratch import sweep_once
 
@@ -19,8 +20,8 @@ def register(spark: "SparkSession") -> None:
     """Make `spark.read.format("hudi")` and `df.write.format("hudi")` work as users of Apache Hudi know them.
 
     It wraps `format`, `option`, `options`, `mode`, `load` and `save` of PySpark's classes (classic and Connect)
-    in this process: for `hudi` they end here, every other format goes through untouched. SQL, names of tables and
-    streams work for `hudi`, too. Calling it twice is harmless.
+    in this process: for `hudi` they end here. Every other format goes through, but not into the folder of a Hudi table.
+    SQL, names of tables and streams work for `hudi`, too. Calling it twice is harmless.
     Where Spark runs on this machine, rows that a driver left there which was killed are deleted.
 
     Example:
@@ -29,7 +30,7 @@ def register(spark: "SparkSession") -> None:
         spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
     """
     classes = classes_of(type(spark))
-    wrap_readers_and_writers(classes, load=load_table, save=save_dataframe)
+    wrap_readers_and_writers(classes, load=load_table, save=save_dataframe, refuse=refuse_folder)
     register_sql(spark, classes)
     if runs_on_this_machine(spark):
         sweep_once(scratch_folder(spark), setting="spark.local.dir")

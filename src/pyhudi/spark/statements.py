@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.texts import with_frames
-from pyhudi.engine.spark.sql.catalog import LEVELS_MAX, CatalogEntry, find_table_above, path_of
+from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
 from pyhudi.spark.connect.shows import describe_table, show_create, show_properties
+from pyhudi.spark.foreign_files import refuse_folder
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
@@ -25,7 +25,7 @@ from pyhudi.sql.relations import is_path
 from pyhudi.sql.words import Kind
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _OnTable: TypeAlias = "Callable[[SqlSession, Head, CatalogEntry], DataFrame]"
 
@@ -187,24 +187,7 @@ def _refuse_folder(session: SqlSession, head: Head, keyword: str) -> None:
     for word, following in pairwise(words):
         if word.upper != keyword or following.kind is not Kind.STRING:
             continue
-        table = (find_table_above if session.is_classic else _table_above)(session.spark, following.text)
-        if table is not None:
-            raise Unsupported(
-                f"{keyword} '{following.text}': the Hudi table {table} lies there, and Spark would put its own files "
-                "among the table's, or in their place; choose another folder, or INSERT into the table by its name"
-            )
-
-
-def _table_above(spark: SparkSession, folder: str) -> str | None:
-    """As `find_table_above`, where this process sees the folder and not Spark's file systems."""
-    path = path_of(folder)
-    for _ in range(LEVELS_MAX):
-        if HudiTable.exists(path):
-            return path
-        path = path.rpartition("/")[0]
-        if not path.strip("/") or path.endswith((":", ":/")):
-            break
-    return None
+        refuse_folder(session.spark, following.text, what=f"{keyword} '{following.text}'")
 
 
 def _makes_hudi_table(session: SqlSession, head: Head) -> bool:

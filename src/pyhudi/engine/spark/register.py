@@ -24,10 +24,18 @@ _LAYOUTS = {
 
 Load = Callable[[SparkSession, str, Mapping[str, object]], DataFrame]
 Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
+Refuse = Callable[[SparkSession, str, str], None]
+"""Refuses a folder that Spark's own formats must not write to. The second text says which call it was."""
+
+_OF_FILES = ("parquet", "orc", "json", "csv", "text", "xml")
+"""Calls of a writer that write files of this format to a path."""
 
 
-def wrap_readers_and_writers(classes: SparkClasses, *, load: Load, save: Save) -> None:
-    """Wrap the reader and writer classes of the session's kind, classic or Connect, once per process."""
+def wrap_readers_and_writers(classes: SparkClasses, *, load: Load, save: Save, refuse: Refuse) -> None:
+    """Wrap the reader and writer classes of the session's kind, classic or Connect, once per process.
+
+    `refuse`: asked before rows are written to a path in another format.
+    """
     for kind in (classes.reader, classes.writer):
         if kind.__dict__.get(_MARK):
             continue
@@ -36,7 +44,10 @@ def wrap_readers_and_writers(classes: SparkClasses, *, load: Load, save: Save) -
         if kind is classes.reader:
             _end_load(kind, load)
         else:
-            _end_save(kind, save)
+            _end_save(kind, save, refuse)
+            for name in _OF_FILES:
+                if name in kind.__dict__:
+                    _guard(kind, name, refuse)
         setattr(kind, _MARK, True)
 
 
@@ -131,7 +142,7 @@ def _end_load(kind: type, load: Load) -> None:
     kind.load = call  # type: ignore[attr-defined]
 
 
-def _end_save(kind: type, save: Save) -> None:
+def _end_save(kind: type, save: Save, refuse: Refuse) -> None:
     original = kind.__dict__["save"]
 
     @functools.wraps(original)
@@ -144,10 +155,12 @@ def _end_save(kind: type, save: Save) -> None:
         **options: object,
     ) -> Any:
         state = writer_state(self)
+        given = {**state["options"], **options}
         if not is_hudi(format or state["format"]):
+            if isinstance(folder := path or given.get("path"), str):
+                refuse(session_behind(self), folder, f"save('{folder}')")
             return original(self, path, format, mode, partitionBy, **options)
 
-        given = {**state["options"], **options}
         refuse_layout(state)
         add_partitions(given, partitionBy or state["partition_by"])
         target = one_path(path, given)
@@ -159,6 +172,17 @@ def _end_save(kind: type, save: Save) -> None:
         )
 
     kind.save = call  # type: ignore[attr-defined]
+
+
+def _guard(kind: type, name: str, refuse: Refuse) -> None:
+    original = kind.__dict__[name]
+
+    @functools.wraps(original)
+    def call(self: Any, path: str, *args: Any, **kwargs: Any) -> Any:
+        refuse(session_behind(self), path, f"{name}('{path}')")
+        return original(self, path, *args, **kwargs)
+
+    setattr(kind, name, call)
 
 
 def add_partitions(options: dict[str, object], columns: Any) -> None:
