@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.engine.spark.sql.column_texts import column_text, frame_names
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.statements import run_sql
@@ -15,7 +14,7 @@ from pyhudi.sql.words import Cursor, Name, quoted_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_ALIAS = "__pyhudi_rows"
+_ALIAS = "rows_of_merge"
 """Of a source that has no alias, or that of the table."""
 
 
@@ -28,7 +27,7 @@ class MergeWriter:
 
     def __init__(self, session: SqlSession, rows: DataFrame, target: Name, condition: Column) -> None:
         self._session, self._rows, self._target = session, rows, target
-        self._names = frame_names(rows, _ALIAS, taken=target[-1])
+        self._texts = session.column_texts(rows, alias=_ALIAS, taken=target[-1], what="mergeInto")
         self._on = self.text_of(condition)
         self._whens: list[str] = []
 
@@ -51,14 +50,14 @@ class MergeWriter:
             raise Invalid("mergeInto: expected whenMatched, whenNotMatched or whenNotMatchedBySource, found none")
         view = self._session.new_view("merge")
         text = (
-            f"MERGE INTO {quoted_name(*self._target)} USING {view} AS {quoted_name(self._names.alias)} "
+            f"MERGE INTO {quoted_name(*self._target)} USING {view} AS {quoted_name(self._texts.alias)} "
             f"ON {self._on} {' '.join(self._whens)}"
         )
         with self._session.view(self._rows, view):
             run_sql(self._session, text)
 
     def text_of(self, column: Column) -> str:
-        return column_text(self._session.spark, column, self._names, what="mergeInto")
+        return self._texts.text(column)
 
     def add(self, when: str) -> MergeWriter:
         self._whens.append(when)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.partitions import overwrite_partitions
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.sql.column_texts import FrameNames, column_text
 from pyhudi.engine.spark.sql.looks import groups_where
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.errors import Invalid, Unsupported
@@ -26,7 +25,7 @@ def overwrite_where(
     Raises: Unsupported for a condition on other columns than those of partitions, or that holds for some of the values
     that share a partition; Invalid for rows for which it does not hold.
     """
-    said = column_text(session.spark, condition, FrameNames("", {}), what="overwrite(condition)")
+    said = session.column_texts(None, what="overwrite(condition)").text(condition)
     holds = f"coalesce({said}, false)"
     paths = _partitions(session, table, holds, said)
     kept = KeptRows()

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.catalog import ConnectCatalog
+from pyhudi.engine.spark.connect.column_texts import connect_texts
 from pyhudi.engine.spark.connect.named_rows import NAME_PREFIX, sql_of_named
 from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog
+from pyhudi.engine.spark.sql.column_texts import ColumnTexts, classic_texts
 from pyhudi.engine.spark.sql.gateway import session_options
 from pyhudi.errors import NotFound
 from pyhudi.options.entries import Kind
@@ -103,6 +105,12 @@ class SqlSession:
     @property
     def session_options(self) -> Mapping[str, str]:
         return session_options(self.spark, _PREFIX)
+
+    def column_texts(self, rows: DataFrame | None, *, alias: str = "", taken: str = "", what: str) -> ColumnTexts:
+        """Columns of PySpark as SQL text. Arguments: as of `classic_texts`."""
+        if self.is_classic:
+            return classic_texts(self.spark, rows, alias=alias, taken=taken, what=what)
+        return connect_texts(rows, alias=alias, taken=taken, what=what)
 
     def nothing(self) -> DataFrame:
         """The answer of a statement that gives no rows."""

@@ -10,7 +10,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
@@ -95,15 +95,10 @@ class TableCalls:
                 _overwrite(session, entry, rows, table)
             case "create":
                 raise Invalid(f"writeTo('{table.name}').create(): a table of this name is there already; use append()")
-            case "overwrite" if session.is_classic:
+            case _:  # overwrite
                 opened = session.open(entry)
                 overwrite_where(session, opened, _typed(opened, rows, by_name=True), condition, _options(table))
                 keep_entry(session, entry)
-            case _:
-                raise Unsupported(
-                    f"writeTo('{table.name}').{action}(condition): not under Spark Connect; use MERGE "
-                    "INTO, or overwritePartitions()"
-                )
         return True
 
     def create(self, spark: SparkSession, table: StatedTable, columns: StructType | None, comment: str | None) -> bool:
@@ -124,7 +119,7 @@ class TableCalls:
         return True
 
     def merge(self, rows: DataFrame, name: str, condition: Column) -> MergeWriter | None:
-        """`mergeInto`. Raises: Unsupported under Spark Connect."""
+        """`mergeInto`."""
         try:
             parts = Cursor(name).name()
         except Invalid:
@@ -132,10 +127,6 @@ class TableCalls:
         session = self._session_of(rows.sparkSession)
         if session.catalog.find(parts) is None:
             return None
-        if not session.is_classic:
-            raise Unsupported(
-                f"mergeInto('{name}'): not under Spark Connect; use spark.sql('MERGE INTO {name} USING …')"
-            )
         return MergeWriter(session, rows, parts, condition)
 
     def _found(self, rows: DataFrame, table: StatedTable) -> tuple[SqlSession, Name, CatalogEntry | None]:

@@ -4,7 +4,6 @@ A classic Column of PySpark 4 is a tree of nodes in the JVM. A column of a DataF
 attributes there, and in text a name behind the alias of the DataFrame.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,54 +13,52 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.engine.spark.sql.gateway import list_of, scala_object, value_of
 from pyhudi.errors import Unsupported
+from pyhudi.sql.call_texts import call_text
 from pyhudi.sql.words import quoted_name, quoted_text
 
 _CONVERTER: Final = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
-_BETWEEN: Final[Mapping[str, str]] = {
-    **{sign: sign for sign in ("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "&", "|", "^")},
-    "==": "=", "and": "AND", "or": "OR", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE",
-}  # fmt: skip
-"""Functions that stand between their two arguments."""
-
-_BEHIND: Final[Mapping[str, str]] = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
-_BEFORE: Final[Mapping[str, str]] = {"!": "NOT", "not": "NOT", "negative": "-", "~": "~"}
-_PLAIN_NAME: Final = re.compile(r"\w+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class FrameNames:
-    """How columns of a DataFrame are named in a text. `attributes`: their names by the number of their attribute."""
+class ColumnTexts:
+    """Columns as texts of one statement. `alias`: of the DataFrame whose columns may be among them.
+
+    `text` raises: Unsupported for a column that has no text, such as one of a Python function.
+    """
 
     alias: str
-    attributes: Mapping[int, str]
+    text: Callable[[Column], str]
 
 
-def frame_names(rows: DataFrame, alias: str, *, taken: str) -> FrameNames:
-    """The names of a classic DataFrame. `alias`: for one that has none of its own (`rows.alias("source")`), or the one
-    that is taken.
+def classic_texts(spark: SparkSession, rows: DataFrame | None, *, alias: str, taken: str, what: str) -> ColumnTexts:
+    """Texts of classic columns, and of those of `rows`. `what`: the call that takes them, for errors.
+
+    `alias`: for rows that have none of their own (`rows.alias("source")`), or the one that is `taken`.
     """
-    output = list_of(rows._jdf.queryExecution().analyzed().output())
+    output = [] if rows is None else list_of(rows._jdf.queryExecution().analyzed().output())
     own = {tuple(map(str, list_of(one.qualifier())))[-1:] for one in output}
     (named,) = own if len(own) == 1 else [()]
-    is_free = bool(named) and named[0].lower() != taken.lower()
-    return FrameNames(named[0] if is_free else alias, {int(one.exprId().id()): str(one.name()) for one in output})
-
-
-def column_text(spark: SparkSession, column: Column, names: FrameNames, *, what: str) -> str:
-    """A column as SQL text. Raises: Unsupported for what has no text, such as a Python function."""
-    made: Any = column._jc
-    if pyspark.__version__.startswith("3."):  # its Columns are expressions of Catalyst
-        return f"({made.expr().sql()})"
-    reader = _Reader(spark, names, what)
-    node = made.node()
-    return reader.text(node.child() if _kind(node) == "Alias" else node)
+    if named and named[0].lower() != taken.lower():
+        alias = named[0]
+    reader = _Reader(spark, alias, {int(one.exprId().id()): str(one.name()) for one in output}, what)
+    return ColumnTexts(alias, reader.column)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
+    """Reads nodes. `attributes`: the names of the DataFrame's columns by the numbers of their attributes."""
+
     spark: SparkSession
-    names: FrameNames
+    alias: str
+    attributes: Mapping[int, str]
     what: str
+
+    def column(self, column: Column) -> str:
+        made: Any = column._jc
+        if pyspark.__version__.startswith("3."):  # its Columns are expressions of Catalyst
+            return f"({made.expr().sql()})"
+        node = made.node()
+        return self.text(node.child() if _kind(node) == "Alias" else node)
 
     def text(self, node: Any) -> str:
         kind = _kind(node)
@@ -84,25 +81,18 @@ class _Reader:
     def _attribute(self, node: Any) -> str:
         expression = node.expression()
         is_attribute = _kind(expression) == "AttributeReference"
-        name = self.names.attributes.get(int(expression.exprId().id())) if is_attribute else None
+        name = self.attributes.get(int(expression.exprId().id())) if is_attribute else None
         if name is None:
             raise self._refused(node)
-        return f"{quoted_name(self.names.alias)}.{quoted_name(name)}"
+        return f"{quoted_name(self.alias)}.{quoted_name(name)}"
 
     def _function(self, node: Any) -> str:
-        name, called = str(node.functionName()), str(node.functionName()).lower()
         arguments = [self.text(one) for one in list_of(node.arguments())]
-        if called in _BETWEEN and len(arguments) == 2:
-            return f"({arguments[0]} {_BETWEEN[called]} {arguments[1]})"
-        if called in _BEHIND and len(arguments) == 1:
-            return f"({arguments[0]} {_BEHIND[called]})"
-        if called in _BEFORE and len(arguments) == 1:
-            return f"({_BEFORE[called]} {arguments[0]})"
-        if called == "in" and len(arguments) > 1:
-            return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
-        if node.isDistinct() or node.isInternal() or not _PLAIN_NAME.fullmatch(name):
+        is_plain = not node.isDistinct() and not node.isInternal()
+        text = call_text(str(node.functionName()), arguments) if is_plain else None
+        if text is None:
             raise self._refused(node)
-        return f"{name}({', '.join(arguments)})"
+        return text
 
     def _alias(self, node: Any) -> str:
         (name,) = list_of(node.name())

@@ -1,0 +1,120 @@
+"""Columns of Spark Connect as SQL text: trees of Python objects, as classic ones are trees in the JVM."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import types as t
+
+from pyhudi.engine.spark.connect.texts import literal_text
+from pyhudi.engine.spark.sql.column_texts import ColumnTexts
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.sql.call_texts import call_text
+from pyhudi.sql.words import Cursor, quoted_name, quoted_text
+
+_AS_WRITTEN: Final = (t.ByteType, t.ShortType, t.LongType, t.FloatType)
+"""Types of numbers whose literals would be of another."""
+
+
+def connect_texts(rows: DataFrame | None, *, alias: str, taken: str, what: str) -> ColumnTexts:
+    """As `classic_texts`."""
+    plan: Any = None if rows is None else rows._plan
+    own = plan._alias if type(plan).__name__ == "SubqueryAlias" else ""
+    if own and own.lower() != taken.lower():
+        alias = own
+    plans = set()
+    while plan is not None:
+        plans.add(plan._plan_id)
+        plan = plan._child
+    return ColumnTexts(alias, _Reader(alias, frozenset(plans), what).column)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads expressions. `plans`: those of the DataFrame, by whose numbers columns name it."""
+
+    alias: str
+    plans: frozenset[int]
+    what: str
+
+    def column(self, column: Column) -> str:
+        made: Any = column
+        expression = made._expr
+        return self.text(expression._child if type(expression).__name__ == "ColumnAlias" else expression)
+
+    def text(self, expression: Any) -> str:
+        kind = type(expression).__name__
+        if kind not in _READERS:
+            raise self._refused(expression)
+        return _READERS[kind](self, expression)
+
+    def _sql(self, expression: Any) -> str:
+        return f"({expression._expr})"
+
+    def _literal(self, expression: Any) -> str:
+        kind = expression._dataType
+        if isinstance(kind, t.ArrayType):
+            raise self._refused(expression)
+        if expression._value is not None and isinstance(kind, t.TimestampType):  # a moment, whatever the zones are
+            return f"timestamp_micros({expression._value}L)"
+        value = None if expression._value is None else kind.fromInternal(expression._value)
+        if value is not None and isinstance(kind, t.TimestampNTZType):
+            return f"TIMESTAMP_NTZ {quoted_text(value.isoformat(sep=' '))}"
+        text = literal_text(value)
+        return f"CAST({text} AS {kind.simpleString()})" if isinstance(kind, _AS_WRITTEN) else text
+
+    def _column(self, expression: Any) -> str:
+        try:
+            name = quoted_name(*Cursor(expression._unparsed_identifier).name())
+        except Invalid:
+            raise self._refused(expression) from None
+        if expression._plan_id is None:
+            return name
+        if expression._plan_id not in self.plans:
+            raise self._refused(expression)
+        return f"{quoted_name(self.alias)}.{name}"
+
+    def _function(self, expression: Any) -> str:
+        text = None
+        if not getattr(expression, "_is_distinct", False):
+            text = call_text(str(expression._name), [self.text(one) for one in expression._args])
+        if text is None:
+            raise self._refused(expression)
+        return text
+
+    def _alias(self, expression: Any) -> str:
+        (name,) = expression._alias
+        return f"{self.text(expression._child)} AS {quoted_name(str(name))}"
+
+    def _cast(self, expression: Any) -> str:
+        kind = expression._data_type
+        cast = "TRY_CAST" if "try" in str(expression._eval_mode or "").lower() else "CAST"
+        return f"{cast}({self.text(expression._expr)} AS {kind if isinstance(kind, str) else kind.simpleString()})"
+
+    def _case(self, expression: Any) -> str:
+        whens = [f"WHEN {self.text(when)} THEN {self.text(then)}" for when, then in expression._branches]
+        otherwise = expression._else_value
+        return f"CASE {' '.join(whens)}{'' if otherwise is None else f' ELSE {self.text(otherwise)}'} END"
+
+    def _extracted(self, expression: Any) -> str:
+        return f"{self.text(expression._child)}[{self.text(expression._extraction)}]"
+
+    def _refused(self, expression: Any) -> Unsupported:
+        return Unsupported(
+            f"{self.what}: a column that has no SQL text: {expression}; write it as expr('…'), or use "
+            "spark.sql('MERGE INTO …')"
+        )
+
+
+_READERS: Final[Mapping[str, Callable[[_Reader, Any], str]]] = {
+    "SQLExpression": _Reader._sql,
+    "LiteralExpression": _Reader._literal,
+    "ColumnReference": _Reader._column,
+    "UnresolvedFunction": _Reader._function,
+    "CallFunction": _Reader._function,
+    "ColumnAlias": _Reader._alias,
+    "CastExpression": _Reader._cast,
+    "CaseWhen": _Reader._case,
+    "UnresolvedExtractValue": _Reader._extracted,
+}
