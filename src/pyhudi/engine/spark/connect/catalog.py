@@ -19,6 +19,7 @@ from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, pat
 from pyhudi.sql.words import Name, quoted_name, quoted_text
 
 _MANAGED = "pyhudi.managed"
+_GLOBAL_VIEWS = "global_temp"
 _OF_SPARK = ("owner", "provider", "location", "external")
 """Properties that Spark adds to those of a table."""
 
@@ -82,7 +83,7 @@ class ConnectCatalog:
 
     def columns(self, entry: CatalogEntry) -> t.StructType:
         """The columns of an entry, with their comments."""
-        return self._sql(f"SELECT * FROM {quoted_name(*entry.full_name)}").schema
+        return self._sql(f"SELECT * FROM {quoted_name(CATALOG, *entry.full_name)}").schema
 
     def comment(self, entry: CatalogEntry) -> str | None:
         """The comment of a table, or None."""
@@ -99,7 +100,7 @@ class ConnectCatalog:
         columns = ", ".join(_column(field) for field in entry.columns.fields)
         partitions = ", ".join(map(quoted_name, entry.partition_by))
         self._sql(
-            f"CREATE TABLE {quoted_name(entry.database, entry.name)} ({columns}) USING hudi"
+            f"CREATE TABLE {quoted_name(CATALOG, entry.database, entry.name)} ({columns}) USING hudi"
             + (f" PARTITIONED BY ({partitions})" if partitions else "")
             + (f" COMMENT {quoted_text(entry.comment)}" if entry.comment is not None else "")
             + f" LOCATION {quoted_text(entry.path)} TBLPROPERTIES ("
@@ -109,7 +110,7 @@ class ConnectCatalog:
 
     def drop(self, entry: CatalogEntry, *, purge: bool = False) -> None:
         """Take an entry out. The table's files are not the catalog's."""
-        self._sql(f"DROP TABLE IF EXISTS {quoted_name(*entry.full_name)}{' PURGE' if purge else ''}")
+        self._sql(f"DROP TABLE IF EXISTS {quoted_name(CATALOG, *entry.full_name)}{' PURGE' if purge else ''}")
 
     def set_columns(self, entry: CatalogEntry, columns: t.StructType, *, base_format: str) -> None:
         """Tell the catalog of a table's columns, those of partitions last: its entry is made anew.
@@ -154,7 +155,8 @@ class ConnectCatalog:
         if not 1 <= len(name) <= 2 or any(sign in name[-1] for sign in "*|"):
             return None
         within = name[0] if len(name) == 2 else namespace
-        place = "" if within is None else f"IN {quoted_name(within)} "
+        is_global = within is not None and within.lower() == _GLOBAL_VIEWS
+        place = "" if within is None else f"IN {quoted_name(within) if is_global else quoted_name(CATALOG, within)} "
         try:
             rows = self._sql(f"SHOW TABLE EXTENDED {place}LIKE {quoted_text(name[-1])}").collect()
         except PySparkException as error:
@@ -163,7 +165,7 @@ class ConnectCatalog:
             raise
         named = [row for row in rows if row["tableName"].lower() == name[-1].lower()]
         hidden = [row for row in named if row["isTemporary"] and len(name) == 1]
-        tables = [row for row in named if not row["isTemporary"] or name[0].lower() == "global_temp"]
+        tables = [row for row in named if not row["isTemporary"] or name[0].lower() == _GLOBAL_VIEWS]
         return next(iter(hidden + tables), None)
 
 
