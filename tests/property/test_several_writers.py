@@ -66,13 +66,17 @@ def test_some_order_explains_what_happened_for_long(faults: str, batch: int) -> 
     no_fault_in(range(start, start + LONG), FAULTS[faults])
 
 
-@pytest.mark.parametrize("seed, faults", [(1055, LOCAL), *((seed, SLEEPY) for seed in SLEPT)])
+@pytest.mark.parametrize(
+    "seed, faults", [(1055, LOCAL), *((seed, SLEEPY) for seed in SLEPT), (1_000_449, REMOTE), (1_001_508, REMOTE)]
+)
 def test_seeds_that_found_a_fault(seed: int, faults: Faults) -> None:
     """1055: version 6, a compaction of the metadata table dies while a write is about to log its commit.
     50039, 50065, 50070: a write stands still while it holds the lease, and logs its commit after another has rolled it
     back. 50000: it shortens a log that the rollback has seen. 50083: a rollback is planned after another writer did it.
     60011, 60058: a heartbeat comes back that another writer has removed, and files are left that no commit knows.
     50039 since then: a rollback of a write whose older slice was cleaned away.
+    1000449: a restore takes a rollback of version 6 off the timeline, whose logs stay. 1001508: an index is built, its
+    heartbeat stays for want of an answer, and the build was completed once more.
     """
     no_fault_in(range(seed, seed + 1), faults)
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.executor import Executor
-from pyhudi.format.log.block import BlockType
-from pyhudi.format.log.headers import instant_time
+from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.headers import instant_time, rolled_back_instant
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, LogFileName, join
 from pyhudi.format.timeline.action_files import decode_restore_metadata, decode_rollback_metadata
@@ -268,6 +268,7 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
     }
     empty = set(empty_logs(snapshot))
     stored = set(without_metadata_table(storage)) - set(voided_logs(snapshot)) - empty
+    stored -= set(withdrawn_logs(storage, stored - written.keys()))
     problems += [f"no completed commit knows {path}" for path in sorted(stored - written.keys())]
     cleaned = cleaned_paths(snapshot)
     problems += [f"cleaned away, and still there: {path}" for path in sorted(stored & cleaned)]
@@ -301,6 +302,24 @@ def voided_logs(snapshot: Snapshot) -> Iterator[str]:
         for partition, of in rollback.partition_metadata.items():
             logs = {**(of.rollback_log_files or {}), **(of.log_files_from_failed_commit or {})}
             yield from (join(partition, log.rpartition("/")[2]) for log in logs)
+
+
+def withdrawn_logs(storage: Storage, paths: Iterable[str]) -> Iterator[str]:
+    """Those of the logs whose every block is a rollback command, or is taken back by one in a log of its file group.
+
+    So they lie where a restore took the rollback, which named them, off the timeline: before version 8.
+    """
+    by_group: dict[str, dict[str, list[LogBlock]]] = {}
+    for path in paths:
+        name = LogFileName.parse(path.rpartition("/")[2])
+        if name is not None:
+            by_group.setdefault(name.file_id, {})[path] = list(read_blocks(storage.get(path), path=path))
+    for logs in by_group.values():
+        commands = [block for blocks in logs.values() for block in blocks if block.type is BlockType.COMMAND]
+        targets = {rolled_back_instant(block) for block in commands}
+        for path, blocks in logs.items():
+            if all(block.type is BlockType.COMMAND or instant_time(block) in targets for block in blocks):
+                yield path
 
 
 def completed_rollbacks(storage: Storage, timeline: Timeline) -> Iterator[RollbackMetadata]:

@@ -98,6 +98,7 @@ def open_groups(job: IndexingJob, session: WriteSession, begun: Begun) -> Begun:
 def finish(job: IndexingJob, begun: Begun, life: ExitStack) -> IndexResult:
     """Build the partitions and complete the action. If that fails, everything is taken back."""
     what, until_ms = f"{INDEXING} '{begun.requested}'", job.clock.now_ms() + job.check_timeout_ms
+    completed = None
     try:
         while True:
             stats = _write_all(job, begun)
@@ -119,6 +120,9 @@ def finish(job: IndexingJob, begun: Begun, life: ExitStack) -> IndexResult:
         raise
     except Exception as error:
         life.close()
+        if completed is not None:
+            log.warning("%s is complete; the next writer clears up after it, which failed: %s", what, error)
+            return IndexResult(begun.partitions, begun.requested, completed, "")
         ours = PendingIndexing(Instant(begun.requested, INDEXING, "INFLIGHT"), begun.partitions, Life.DEAD)
         try:
             with awaited_session(job.open_session, job.clock, what=what) as session:
