@@ -13,7 +13,7 @@ import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.engine.spark.sql.gateway import list_of, scala_object, value_of
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.sql.words import quoted_name, quoted_text
 
 _CONVERTER: Final = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
@@ -26,6 +26,9 @@ _BETWEEN: Final[Mapping[str, str]] = {
 _BEHIND: Final[Mapping[str, str]] = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _BEFORE: Final[Mapping[str, str]] = {"!": "NOT", "not": "NOT", "negative": "-", "~": "~"}
 _PLAIN_NAME: Final = re.compile(r"\w+", re.ASCII)
+_PLAIN_TEXT: Final = re.compile(r"[^\\'$]*")
+_TEXTS_AS_WRITTEN: Final = "spark.sql.parser.escapedStringLiterals"
+"""Where `\\` in a text in quotes is no escape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,14 @@ def frame_names(rows: DataFrame, alias: str, *, taken: str) -> FrameNames:
 
 
 def column_text(spark: SparkSession, column: Column, names: FrameNames, *, what: str) -> str:
-    """A column as SQL text. Raises: Unsupported for what has no text, such as a Python function."""
+    """A column as SQL text. Raises: Unsupported for what has none, such as a Python function; Invalid for no Column."""
+    if not isinstance(column, Column):
+        raise Invalid(f"{what}: expected a Column, such as expr('…') or lit(…), found {column!r}")
     made: Any = column._jc
     if pyspark.__version__.startswith("3."):  # its Columns are expressions of Catalyst
         return f"({made.expr().sql()})"
     reader = _Reader(spark, names, what)
-    node = made.node()
-    return reader.text(node.child() if _kind(node) == "Alias" else node)
+    return reader.text(made.node())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,26 @@ class _Reader:
         return _READERS[kind](self, node)
 
     def _expression(self, node: Any) -> str:
-        return f"({node.expression()})"
+        said = str(node.expression())
+        parser = self.spark._jsparkSession.sessionState().sqlParser()
+        parsed = parser.parseExpression(said)  # Spark's own error for what is none
+        if _kind(parsed) in ("Alias", "UnresolvedAlias", "MultiAlias"):
+            raise Unsupported(f"{self.what}: {said}: expected an expression without a name (AS …)")
+        return f"({said}\n)"  # a comment may end it
 
     def _literal(self, node: Any) -> str:
         value = node.value()
         if isinstance(value, str):
-            return quoted_text(value).replace("$", "\\u0024")  # `${name}` would be a variable
-        return str(scala_object(self.spark, _CONVERTER).apply(node).sql())
+            return self._quoted(value)
+        literal = scala_object(self.spark, _CONVERTER).apply(node)
+        if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
+            return f"timestamp_micros({literal.value()})"  # a day may have an hour twice; TIMESTAMP may mean no zone
+        return str(literal.sql())
+
+    def _quoted(self, text: str) -> str:
+        if self.spark.conf.get(_TEXTS_AS_WRITTEN, "false") == "true" and not _PLAIN_TEXT.fullmatch(text):
+            return f"CAST(X'{text.encode().hex()}' AS STRING)"
+        return quoted_text(text).replace("$", "\\u0024")  # `${name}` would be a variable
 
     def _name(self, node: Any) -> str:
         return ".".join(quoted_name(str(part)) for part in list_of(node.nameParts()))
@@ -91,7 +108,8 @@ class _Reader:
 
     def _function(self, node: Any) -> str:
         name, called = str(node.functionName()), str(node.functionName()).lower()
-        arguments = [self.text(one) for one in list_of(node.arguments())]
+        given = list_of(node.arguments())
+        arguments = [self._field(one) if called == "struct" else self.text(one) for one in given]
         if called in _BETWEEN and len(arguments) == 2:
             return f"({arguments[0]} {_BETWEEN[called]} {arguments[1]})"
         if called in _BEHIND and len(arguments) == 1:
@@ -105,8 +123,13 @@ class _Reader:
         return f"{name}({', '.join(arguments)})"
 
     def _alias(self, node: Any) -> str:
-        (name,) = list_of(node.name())
-        return f"{self.text(node.child())} AS {quoted_name(str(name))}"
+        """Of a part of an expression a name says nothing."""
+        return self.text(node.child())
+
+    def _field(self, node: Any) -> str:
+        """An argument of `struct`: its name is that of a field."""
+        names = list_of(node.name()) if _kind(node) == "Alias" else []
+        return self.text(node) + (f" AS {quoted_name(str(names[0]))}" if len(names) == 1 else "")
 
     def _cast(self, node: Any) -> str:
         mode = value_of(node.evalMode())
