@@ -123,6 +123,17 @@ def test_settings_of_the_session_change_no_value(sql: Sql, settings: dict[str, s
     assert found == [(text, int(at.timestamp())) for text, at in zip(texts, hours, strict=True)]
 
 
+def test_columns_of_a_source_that_differ_by_case_are_told_apart(filled: Sql) -> None:
+    sql = filled
+    sql.spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        rows = source(sql, (1, "new", 11, "x", "u")).withColumn("NAME", f.lit("other"))
+        rows.mergeInto("t", f.col("t.id") == rows.id).whenMatched().updateAll().merge()
+    finally:
+        sql.spark.conf.set("spark.sql.caseSensitive", "false")
+    assert sql.rows("t") == [(1, "new", 11, "x"), (2, "b", 10, "x"), (3, "c", 10, "y")]
+
+
 def test_values_are_refused_that_would_go_elsewhere(filled: Sql) -> None:
     rows, text = source(filled, (1, "new", 11, "x", "u")), f.lit("q")
     matched = rows.mergeInto("t", f.col("t.id") == rows.id).whenMatched()
