@@ -91,6 +91,60 @@ def test_values_of_every_kind_are_those_that_spark_computes(sql: Sql) -> None:
     assert sorted(tuple(row) for row in found) == expected
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark.sql.parser.escapedStringLiterals": "true"},
+        {"spark.sql.session.timeZone": "America/New_York"},
+        {"spark.sql.session.timeZone": "America/New_York", "spark.sql.timestampType": "TIMESTAMP_NTZ"},
+    ],
+    ids=["texts as written", "an hour twice", "no zone"],
+)
+def test_settings_of_the_session_change_no_value(sql: Sql, settings: dict[str, str]) -> None:
+    sql("CREATE TABLE t (id int, text string, at timestamp) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    rows, noon = sql.spark.range(2), dt.datetime(2024, 11, 3, 5, 30, tzinfo=dt.UTC)
+    texts, hours = ("it's ${x} \\ $1 \n", "\\u0041é\\"), (noon, noon + dt.timedelta(hours=1))
+    values = {
+        "id": rows.id.alias("key").cast("int"),
+        "text": f.when(rows.id.alias("key") == 0, texts[0]).otherwise(f.expr("concat('', x) -- c").alias("y")),
+        "at": f.when(rows.id == 0, f.lit(hours[0])).otherwise(f.lit(hours[1])),
+    }
+    rows = rows.withColumn("x", f.lit(texts[1]))
+    before = {name: sql.spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            sql.spark.conf.set(name, value)
+        rows.mergeInto("t", f.col("t.id") == rows.id).whenNotMatched().insert(values).merge()
+        found = sql("SELECT text, unix_seconds(at) FROM t ORDER BY id")
+    finally:
+        for name, value in before.items():
+            sql.spark.conf.set(name, value)
+
+    assert found == [(text, int(at.timestamp())) for text, at in zip(texts, hours, strict=True)]
+
+
+def test_columns_of_a_source_that_differ_by_case_are_told_apart(filled: Sql) -> None:
+    sql = filled
+    sql.spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        rows = source(sql, (1, "new", 11, "x", "u")).withColumn("NAME", f.lit("other"))
+        rows.mergeInto("t", f.col("t.id") == rows.id).whenMatched().updateAll().merge()
+    finally:
+        sql.spark.conf.set("spark.sql.caseSensitive", "false")
+    assert sql.rows("t") == [(1, "new", 11, "x"), (2, "b", 10, "x"), (3, "c", 10, "y")]
+
+
+def test_values_are_refused_that_would_go_elsewhere(filled: Sql) -> None:
+    rows, text = source(filled, (1, "new", 11, "x", "u")), f.lit("q")
+    matched = rows.mergeInto("t", f.col("t.id") == rows.id).whenMatched()
+    wrong: list[dict[str, Any]] = [
+        {"name x": text}, {"name": text, "`name`": text}, {}, {"name": "q"}, {"name": f.expr("op AS name")},
+    ]  # fmt: skip
+    for values in wrong:
+        with pytest.raises((Invalid, Unsupported), match="expected"):
+            matched.update(values)
+
+
 def test_what_cannot_be_is_refused(filled: Sql) -> None:
     sql = filled
     rows, others = source(sql, (1, "new", 11, "x", "u")), sql.spark.range(2)

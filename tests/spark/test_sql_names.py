@@ -131,6 +131,20 @@ def test_write_to_overwrites_a_table_without_partitions(sql: Sql) -> None:
     assert sql.rows("t") == []
 
 
+def test_a_condition_is_refused_for_a_table_without_meta_columns(sql: Sql) -> None:
+    from pyspark.sql import functions as f
+
+    columns, facts = (
+        "id INT, name STRING, ts BIGINT, dt STRING",
+        "primaryKey = 'id', hoodie.populate.meta.fields = 'false'",
+    )
+    sql(f"CREATE TABLE t ({columns}) USING hudi PARTITIONED BY (dt) TBLPROPERTIES ({facts})")
+    frame(sql, (1, "a", 10, "x")).writeTo("t").append()
+    with pytest.raises(Unsupported, match="no meta columns"):
+        frame(sql).writeTo("t").overwrite(f.col("dt") == "x")
+    assert sql.rows("t") == [(1, "a", 10, "x")]
+
+
 def test_create_table_makes_one(sql: Sql, tmp_path: Path) -> None:
     made = sql.spark.catalog.createTable("t", schema=frame(sql).schema, source="hudi", primaryKey="id")
     assert made.columns[-4:] == ["id", "name", "ts", "dt"]

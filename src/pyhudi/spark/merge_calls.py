@@ -76,7 +76,17 @@ class _When:
 
     def _texts(self, assignments: Mapping[str, Column]) -> dict[str, str]:
         """The texts of values by the columns that they are for."""
-        return {quoted_name(*Cursor(name).name()): self._writer.text_of(one) for name, one in assignments.items()}
+        if not assignments:
+            raise Invalid("mergeInto: expected values by the columns that they are for, found none")
+        found: dict[str, str] = {}
+        for said, value in assignments.items():
+            cursor = Cursor(said)
+            name = quoted_name(*cursor.name())
+            cursor.end()
+            if name in found:
+                raise Invalid(f"mergeInto: expected one value for column {name}, found two")
+            found[name] = self._writer.text_of(value)
+        return found
 
 
 class WhenStored(_When):

@@ -194,7 +194,10 @@ class _Merge:
             return {}
         if clause.assigned is not None:
             return assigned_columns(clause.assigned, self.table, what=what)
-        given = {name.lower(): name for name in source.columns if name not in META_FIELDS and name != _SOURCE}
+        columns = [name for name in source.columns if name not in META_FIELDS and name != _SOURCE]
+        given = {name.lower(): name for name in columns}
+        for name in set(snapshot.schema.names) & set(columns):  # another may differ by its case only
+            given[name.lower()] = name
         starred = [name for name in snapshot.schema.names if name.lower() in given]
         if not starred:
             raise Invalid(
@@ -266,6 +269,8 @@ class _Merge:
             return True
         types = {field.name: field.dataType for field in table_columns(snapshot.schema, [])}
         given = {field.name.lower(): field.dataType for field in source.schema.fields}
+        if len(given) < len(source.columns):  # some differ by their case only: which of them is meant is not told here
+            return True
         if any(given.get(other) != types[name] for name, other in equal.items()):
             return True
         if has_gaps(source, [other for name, other in equal.items() if name in config.partition_by]):

@@ -25,6 +25,11 @@ def overwrite_where(
     Raises: Unsupported for a condition on other columns than those of partitions, or that holds for some of the values
     that share a partition; Invalid for rows for which it does not hold.
     """
+    if table.properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
+        raise Unsupported(
+            f"overwrite(condition): table '{table.name}' has no meta columns, which tell the partitions of rows; use "
+            "overwritePartitions(), or DELETE and append()"
+        )
     said = session.column_texts(None, what="overwrite(condition)").text(condition)
     holds = f"coalesce({said}, false)"
     paths = _partitions(session, table, holds, said)

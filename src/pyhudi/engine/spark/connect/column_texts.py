@@ -40,8 +40,9 @@ class _Reader:
 
     def column(self, column: Column) -> str:
         made: Any = column
-        expression = made._expr
-        return self.text(expression._child if type(expression).__name__ == "ColumnAlias" else expression)
+        if not hasattr(made, "_expr"):
+            raise Invalid(f"{self.what}: expected a Column, such as expr('…') or lit(…), found {column!r}")
+        return self.text(made._expr)
 
     def text(self, expression: Any) -> str:
         kind = type(expression).__name__
@@ -50,7 +51,7 @@ class _Reader:
         return _READERS[kind](self, expression)
 
     def _sql(self, expression: Any) -> str:
-        return f"({expression._expr})"
+        return f"({expression._expr}\n)"  # a comment may end it
 
     def _literal(self, expression: Any) -> str:
         kind = expression._dataType
@@ -76,16 +77,21 @@ class _Reader:
         return f"{quoted_name(self.alias)}.{name}"
 
     def _function(self, expression: Any) -> str:
-        text = None
-        if not getattr(expression, "_is_distinct", False):
-            text = call_text(str(expression._name), [self.text(one) for one in expression._args])
+        name, given = str(expression._name), expression._args
+        arguments = [self._field(one) if name.lower() == "struct" else self.text(one) for one in given]
+        text = None if getattr(expression, "_is_distinct", False) else call_text(name, arguments)
         if text is None:
             raise self._refused(expression)
         return text
 
     def _alias(self, expression: Any) -> str:
-        (name,) = expression._alias
-        return f"{self.text(expression._child)} AS {quoted_name(str(name))}"
+        """Of a part of an expression a name says nothing."""
+        return self.text(expression._child)
+
+    def _field(self, expression: Any) -> str:
+        """An argument of `struct`: its name is that of a field."""
+        names = expression._alias if type(expression).__name__ == "ColumnAlias" else []
+        return self.text(expression) + (f" AS {quoted_name(str(names[0]))}" if len(names) == 1 else "")
 
     def _cast(self, expression: Any) -> str:
         kind = expression._data_type

@@ -4,6 +4,7 @@ A classic Column of PySpark 4 is a tree of nodes in the JVM. A column of a DataF
 attributes there, and in text a name behind the alias of the DataFrame.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,9 +13,13 @@ import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.engine.spark.sql.gateway import list_of, scala_object, value_of
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.sql.call_texts import call_text
 from pyhudi.sql.words import quoted_name, quoted_text
+
+_PLAIN_TEXT: Final = re.compile(r"[^\\'$]*")
+_TEXTS_AS_WRITTEN: Final = "spark.sql.parser.escapedStringLiterals"
+"""Where `\\` in a text in quotes is no escape."""
 
 _CONVERTER: Final = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
 
@@ -54,11 +59,12 @@ class _Reader:
     what: str
 
     def column(self, column: Column) -> str:
+        if not isinstance(column, Column):
+            raise Invalid(f"{self.what}: expected a Column, such as expr('…') or lit(…), found {column!r}")
         made: Any = column._jc
         if pyspark.__version__.startswith("3."):  # its Columns are expressions of Catalyst
             return f"({made.expr().sql()})"
-        node = made.node()
-        return self.text(node.child() if _kind(node) == "Alias" else node)
+        return self.text(made.node())
 
     def text(self, node: Any) -> str:
         kind = _kind(node)
@@ -67,13 +73,26 @@ class _Reader:
         return _READERS[kind](self, node)
 
     def _expression(self, node: Any) -> str:
-        return f"({node.expression()})"
+        said = str(node.expression())
+        parser = self.spark._jsparkSession.sessionState().sqlParser()
+        parsed = parser.parseExpression(said)  # Spark's own error for what is none
+        if _kind(parsed) in ("Alias", "UnresolvedAlias", "MultiAlias"):
+            raise Unsupported(f"{self.what}: {said}: expected an expression without a name (AS …)")
+        return f"({said}\n)"  # a comment may end it
 
     def _literal(self, node: Any) -> str:
         value = node.value()
         if isinstance(value, str):
-            return quoted_text(value).replace("$", "\\u0024")  # `${name}` would be a variable
-        return str(scala_object(self.spark, _CONVERTER).apply(node).sql())
+            return self._quoted(value)
+        literal = scala_object(self.spark, _CONVERTER).apply(node)
+        if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
+            return f"timestamp_micros({literal.value()})"  # a day may have an hour twice; TIMESTAMP may mean no zone
+        return str(literal.sql())
+
+    def _quoted(self, text: str) -> str:
+        if self.spark.conf.get(_TEXTS_AS_WRITTEN, "false") == "true" and not _PLAIN_TEXT.fullmatch(text):
+            return f"CAST(X'{text.encode().hex()}' AS STRING)"
+        return quoted_text(text).replace("$", "\\u0024")  # `${name}` would be a variable
 
     def _name(self, node: Any) -> str:
         return ".".join(quoted_name(str(part)) for part in list_of(node.nameParts()))
@@ -87,16 +106,22 @@ class _Reader:
         return f"{quoted_name(self.alias)}.{quoted_name(name)}"
 
     def _function(self, node: Any) -> str:
-        arguments = [self.text(one) for one in list_of(node.arguments())]
+        name, given = str(node.functionName()), list_of(node.arguments())
+        arguments = [self._field(one) if name.lower() == "struct" else self.text(one) for one in given]
         is_plain = not node.isDistinct() and not node.isInternal()
-        text = call_text(str(node.functionName()), arguments) if is_plain else None
+        text = call_text(name, arguments) if is_plain else None
         if text is None:
             raise self._refused(node)
         return text
 
     def _alias(self, node: Any) -> str:
-        (name,) = list_of(node.name())
-        return f"{self.text(node.child())} AS {quoted_name(str(name))}"
+        """Of a part of an expression a name says nothing."""
+        return self.text(node.child())
+
+    def _field(self, node: Any) -> str:
+        """An argument of `struct`: its name is that of a field."""
+        names = list_of(node.name()) if _kind(node) == "Alias" else []
+        return self.text(node) + (f" AS {quoted_name(str(names[0]))}" if len(names) == 1 else "")
 
     def _cast(self, node: Any) -> str:
         mode = value_of(node.evalMode())
