@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pyhudi import Invalid, Unsupported
+from pyhudi.engine.spark.session import is_classic
 from tests.spark.test_sql_merge import filled as _filled
 from tests.spark.test_sql_statements import Sql
 from tests.spark.test_sql_statements import sql as _sql
@@ -100,6 +101,7 @@ def test_values_of_every_kind_are_those_that_spark_computes(sql: Sql) -> None:
     ],
     ids=["texts as written", "an hour twice", "no zone"],
 )
+@pytest.mark.filterwarnings("ignore:The SQL config")
 def test_settings_of_the_session_change_no_value(sql: Sql, settings: dict[str, str]) -> None:
     sql("CREATE TABLE t (id int, text string, at timestamp) USING hudi TBLPROPERTIES (primaryKey = 'id')")
     rows, noon = sql.spark.range(2), dt.datetime(2024, 11, 3, 5, 30, tzinfo=dt.UTC)
@@ -138,7 +140,8 @@ def test_values_are_refused_that_would_go_elsewhere(filled: Sql) -> None:
     rows, text = source(filled, (1, "new", 11, "x", "u")), f.lit("q")
     matched = rows.mergeInto("t", f.col("t.id") == rows.id).whenMatched()
     wrong: list[dict[str, Any]] = [
-        {"name x": text}, {"name": text, "`name`": text}, {}, {"name": "q"}, {"name": f.expr("op AS name")},
+        {"name x": text}, {"name": text, "`name`": text}, {}, {"name": "q"},
+        *([{"name": f.expr("op AS name")}] if is_classic(filled.spark) else []),  # Connect has no parser
     ]  # fmt: skip
     for values in wrong:
         with pytest.raises((Invalid, Unsupported), match="expected"):

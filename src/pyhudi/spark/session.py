@@ -110,7 +110,7 @@ class SqlSession:
         """Columns of PySpark as SQL text. Arguments: as of `classic_texts`."""
         if self.is_classic:
             return classic_texts(self.spark, rows, alias=alias, taken=taken, what=what)
-        return connect_texts(rows, alias=alias, taken=taken, what=what)
+        return connect_texts(self.spark, rows, alias=alias, taken=taken, what=what)
 
     def nothing(self) -> DataFrame:
         """The answer of a statement that gives no rows."""

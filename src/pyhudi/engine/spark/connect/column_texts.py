@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.connect.texts import literal_text
-from pyhudi.engine.spark.sql.column_texts import ColumnTexts
+from pyhudi.engine.spark.sql.column_texts import ColumnTexts, text_literal
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.sql.call_texts import call_text
 from pyhudi.sql.words import Cursor, quoted_name, quoted_text
@@ -17,7 +17,7 @@ _AS_WRITTEN: Final = (t.ByteType, t.ShortType, t.LongType, t.FloatType)
 """Types of numbers whose literals would be of another."""
 
 
-def connect_texts(rows: DataFrame | None, *, alias: str, taken: str, what: str) -> ColumnTexts:
+def connect_texts(spark: SparkSession, rows: DataFrame | None, *, alias: str, taken: str, what: str) -> ColumnTexts:
     """As `classic_texts`."""
     plan: Any = None if rows is None else rows._plan
     own = plan._alias if type(plan).__name__ == "SubqueryAlias" else ""
@@ -27,13 +27,14 @@ def connect_texts(rows: DataFrame | None, *, alias: str, taken: str, what: str) 
     while plan is not None:
         plans.add(plan._plan_id)
         plan = plan._child
-    return ColumnTexts(alias, _Reader(alias, frozenset(plans), what).column)
+    return ColumnTexts(alias, _Reader(spark, alias, frozenset(plans), what).column)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads expressions. `plans`: those of the DataFrame, by whose numbers columns name it."""
 
+    spark: SparkSession
     alias: str
     plans: frozenset[int]
     what: str
@@ -60,6 +61,8 @@ class _Reader:
         if expression._value is not None and isinstance(kind, t.TimestampType):  # a moment, whatever the zones are
             return f"timestamp_micros({expression._value}L)"
         value = None if expression._value is None else kind.fromInternal(expression._value)
+        if isinstance(value, str):
+            return text_literal(self.spark, value)
         if value is not None and isinstance(kind, t.TimestampNTZType):
             return f"TIMESTAMP_NTZ {quoted_text(value.isoformat(sep=' '))}"
         text = literal_text(value)

@@ -49,6 +49,13 @@ def classic_texts(spark: SparkSession, rows: DataFrame | None, *, alias: str, ta
     return ColumnTexts(alias, reader.column)
 
 
+def text_literal(spark: SparkSession, text: str) -> str:
+    """A text as the session's parser reads it. It is no variable where it has a `${name}`."""
+    if spark.conf.get(_TEXTS_AS_WRITTEN, "false") == "true" and not _PLAIN_TEXT.fullmatch(text):
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+    return quoted_text(text).replace("$", "\\u0024")
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads nodes. `attributes`: the names of the DataFrame's columns by the numbers of their attributes."""
@@ -83,16 +90,11 @@ class _Reader:
     def _literal(self, node: Any) -> str:
         value = node.value()
         if isinstance(value, str):
-            return self._quoted(value)
+            return text_literal(self.spark, value)
         literal = scala_object(self.spark, _CONVERTER).apply(node)
         if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
             return f"timestamp_micros({literal.value()})"  # a day may have an hour twice; TIMESTAMP may mean no zone
         return str(literal.sql())
-
-    def _quoted(self, text: str) -> str:
-        if self.spark.conf.get(_TEXTS_AS_WRITTEN, "false") == "true" and not _PLAIN_TEXT.fullmatch(text):
-            return f"CAST(X'{text.encode().hex()}' AS STRING)"
-        return quoted_text(text).replace("$", "\\u0024")  # `${name}` would be a variable
 
     def _name(self, node: Any) -> str:
         return ".".join(quoted_name(str(part)) for part in list_of(node.nameParts()))
