@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import SCAN
-from pyhudi.engine.spark.sql.table_functions import register_table_function, register_text_function
+from pyhudi.engine.spark.sql.table_functions import register_table_function
 from pyhudi.errors import Invalid
 from pyhudi.inspect.instants import read_instants
 from pyhudi.inspect.slices import read_slices
@@ -32,7 +32,6 @@ def register_functions(spark: SparkSession, session_of: Callable[[SparkSession],
 
     for name in _FUNCTIONS:
         register_table_function(spark, name, on(name))
-    register_text_function(spark, FOUND_ROWS, rows_of_call)
 
 
 def is_function(name: str) -> bool:
@@ -65,6 +64,11 @@ def _hudi_scan(session: SqlSession, path: object, as_of: object, mode: object) -
     table = HudiTable.open(str(path), options=session.read_options())
     moment = None if as_of is None else str(as_of)
     return table.scan(as_of=moment, query=str(mode or "snapshot").lower()).to_spark(session.spark)
+
+
+def _hudi_found_rows(session: SqlSession, call: object) -> DataFrame:
+    """As `rows_of_call`."""
+    return rows_of_call(str(call))
 
 
 def _hudi_query(session: SqlSession, table: object, mode: object) -> DataFrame:
@@ -137,6 +141,7 @@ def _hudi_metadata(session: SqlSession, table: object) -> DataFrame:
 
 _FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] = {
     SCAN: (_hudi_scan, ("path", "as_of", "mode")),
+    FOUND_ROWS: (_hudi_found_rows, ("call",)),
     "hudi_query": (_hudi_query, ("table", "mode")),
     "hudi_table_changes": (_hudi_table_changes, ("table", "query_type", "start", "end")),
     "hudi_query_timeline": (_hudi_query_timeline, ("table", "archived")),

@@ -148,19 +148,14 @@ def decode_footer(content: bytes, start: int, *, path: str) -> Footer:
 
 def read_footer(file: BinaryIO, *, path: str) -> tuple[Footer, bytes]:
     """The footer of an open file, and the bytes from there to the file's end. One or two reads. Raises: CorruptFile."""
-    start, ending = read_ending(file, path=path)
-    return decode_footer(ending[:-TAIL_SIZE], start, path=path), ending
-
-
-def read_ending(file: BinaryIO, *, path: str) -> tuple[int, bytes]:
-    """Where the footer of an open file begins, and the bytes from there to the file's end. Raises: CorruptFile."""
     size = file.seek(0, io.SEEK_END)
     tail = read_at(file, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES), path=path)
     length = footer_size(tail, size, path=path)
     start = size - TAIL_SIZE - length
     if length + TAIL_SIZE > len(tail):
         tail = read_at(file, start, length + TAIL_SIZE, path=path)
-    return start, tail[-length - TAIL_SIZE :]
+    ending = tail[-length - TAIL_SIZE :]
+    return decode_footer(ending[:length], start, path=path), ending
 
 
 def read_at(file: BinaryIO, start: int, size: int, *, path: str) -> bytes:

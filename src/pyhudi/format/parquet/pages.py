@@ -7,7 +7,6 @@ Spec: Parquet format 2.10 (`OffsetIndex`, `PageLocation`, `ColumnMetaData`).
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -73,11 +72,13 @@ def _behind(elements: Sequence[Message], at: int) -> int:
 
 def column_pages(chunk: Chunk, element: Message, offsets: bytes, rows: int, *, path: str) -> ColumnPages | None:
     """The pages of a column. `offsets`: its OffsetIndex. None if it does not tell of all rows. Raises: CorruptFile."""
-    told = _offset_index(offsets, path)
-    if told is None:
+    message, _ = decode_message(offsets, path=path)
+    pages = [(one.number(1), one.number(2), one.number(3)) for one in message.messages(1)]
+    places = tuple((at, size) for at, size, _ in pages if at is not None and size is not None)
+    first_rows = tuple(row for _, _, row in pages if row is not None)
+    if not pages or len(places) < len(pages) or len(first_rows) < len(pages):
         return None
 
-    places, first_rows = told
     end = chunk.start + chunk.size
     is_within = all(chunk.start <= at and 0 < size <= end - at for at, size in places)
     is_ascending = all(one < other for one, other in zip(first_rows, (*first_rows[1:], rows), strict=True))
@@ -87,16 +88,6 @@ def column_pages(chunk: Chunk, element: Message, offsets: bytes, rows: int, *, p
             path, chunk.start, expected=f"pages within the column chunk, of {rows:,} rows", found="an index of others"
         )
     return ColumnPages(chunk, element, first_rows, places, rows)
-
-
-@lru_cache(maxsize=1_024)
-def _offset_index(content: bytes, path: str) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]] | None:
-    """The place of each page, and the number of its first row; None where it does not tell of all."""
-    message, _ = decode_message(content, path=path)
-    pages = [(one.number(1), one.number(2), one.number(3)) for one in message.messages(1)]
-    places = tuple((at, size) for at, size, _ in pages if at is not None and size is not None)
-    first_rows = tuple(row for _, _, row in pages if row is not None)
-    return (places, first_rows) if pages and len(places) == len(first_rows) == len(pages) else None
 
 
 def check_page(column: ColumnPages, page: int, content: bytes, *, path: str) -> None:

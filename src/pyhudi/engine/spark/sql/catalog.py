@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -85,36 +84,6 @@ class NewEntry:
     has_logs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A `CatalogTable` that the JVM told of a name, and what it says; None for a table of another format."""
-
-    table: Any
-    entry: CatalogEntry | None
-
-
-_SEEN_MAX = 64
-_seen: WeakKeyDictionary[SparkSession, dict[Name, _Seen]] = WeakKeyDictionary()
-"""The last answers. One comparison in the JVM tells whether one still holds; an entry is some thirty questions."""
-
-
-def _entry(table: Any) -> CatalogEntry | None:
-    """What a `CatalogTable` says; None for a table of another format."""
-    if not is_hudi(value_of(table.provider())):
-        return None
-    identifier = table.identifier()
-    location = value_of(table.storage().locationUri())
-    return CatalogEntry(
-        database=str(value_of(identifier.database())),
-        name=str(identifier.table()),
-        path=path_of(str(location.toString())),
-        properties=dict_of(table.properties()),
-        partition_by=tuple(list_of(table.partitionColumnNames())),
-        is_managed=table.tableType().name() == "MANAGED",
-        reads_optimized=dict_of(table.storage().properties()).get(READS_OPTIMIZED, "").lower() == "true",
-    )
-
-
 class SessionCatalog:
     """The session catalog of a Spark session."""
 
@@ -122,7 +91,6 @@ class SessionCatalog:
         self._spark = spark
         state = spark._jsparkSession.sessionState()
         self._catalog, self._catalogs = state.catalog(), state.catalogManager()
-        self._seen = _seen.setdefault(spark, {})
 
     @property
     def current_database(self) -> str:
@@ -135,14 +103,19 @@ class SessionCatalog:
     def find_own(self, name: Name) -> CatalogEntry | None:
         """As `find`, where names of one or two parts are those of this catalog, whichever is the current one."""
         table = self._table(name)
-        if table is None:
+        if table is None or not is_hudi(value_of(table.provider())):
             return None
-        seen = self._seen.get(name)
-        if seen is None or not seen.table.equals(table):
-            if len(self._seen) >= _SEEN_MAX:
-                self._seen.clear()
-            seen = self._seen[name] = _Seen(table, _entry(table))
-        return seen.entry
+        identifier = table.identifier()
+        location = value_of(table.storage().locationUri())
+        return CatalogEntry(
+            database=str(value_of(identifier.database())),
+            name=str(identifier.table()),
+            path=path_of(str(location.toString())),
+            properties=dict_of(table.properties()),
+            partition_by=tuple(list_of(table.partitionColumnNames())),
+            is_managed=table.tableType().name() == "MANAGED",
+            reads_optimized=dict_of(table.storage().properties()).get(READS_OPTIMIZED, "").lower() == "true",
+        )
 
     def exists(self, name: Name) -> bool:
         """Whether a table or view has this name."""

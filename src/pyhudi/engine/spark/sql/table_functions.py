@@ -35,28 +35,13 @@ def register_table_function(spark: SparkSession, name: str, answer: Answer) -> N
 
     Only in the session's registry, views that name it would fail.
     """
-
-    def rows(arguments: Any) -> DataFrame:
-        session = active_session(spark)
-        return answer(session, *_literals(arguments))
-
-    _register(spark, name, rows)
-
-
-def register_text_function(spark: SparkSession, name: str, answer: Callable[[str], DataFrame]) -> None:
-    """As `register_table_function`, of a function of one text, whose rows are the same for every session.
-
-    The text is one question to the JVM, where arguments of any kind are some ten.
-    """
-    _register(spark, name, lambda arguments: answer(str(arguments.mkString(", "))))
-
-
-def _register(spark: SparkSession, name: str, rows: Callable[[Any], DataFrame]) -> None:
     start_callbacks(spark)
 
     def plan(arguments: Any) -> Any:
+        session = active_session(spark)
         try:
-            found = rows(arguments)._jdf.queryExecution().analyzed()
+            positional, named = _literals(arguments)
+            found = answer(session, positional, named)._jdf.queryExecution().analyzed()
         except Exception as error:
             _failures.append(error)
             raise

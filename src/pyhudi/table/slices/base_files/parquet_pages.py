@@ -1,7 +1,7 @@
 """Rows of a Parquet file by the pages that hold them."""
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.parquet.footer import TAIL_SIZE, Chunk, Footer, decode_footer, read_at, read_ending
+from pyhudi.format.parquet.footer import Chunk, Footer, read_at, read_footer
 from pyhudi.format.parquet.pages import ColumnPages, check_page, column_pages, plain_columns, small_file
 from pyhudi.format.parquet.thrift import Message
 
@@ -19,18 +19,6 @@ ROWS_MAX: Final = 16
 
 GROUP_ROWS_MIN: Final = 32_768
 """Of smaller row groups all pages are decoded: finding pages takes as long."""
-
-
-_KEPT_BYTES_MAX: Final = 64 << 10
-"""Footers of more bytes are decoded each time."""
-
-
-def _footer(content: bytes, start: int, path: str) -> Footer:
-    return decode_footer(content, start, path=path)
-
-
-_kept_footer = lru_cache(maxsize=32)(_footer)
-"""By their bytes: a file that was replaced is no other's footer. What is kept must not be changed."""
 
 
 class PageReader:
@@ -61,9 +49,7 @@ class PageReader:
 
     @cached_property
     def _footer(self) -> Footer:
-        start, ending = read_ending(self._source, path=self._path)
-        decode = _kept_footer if len(ending) <= _KEPT_BYTES_MAX else _footer
-        return decode(ending[:-TAIL_SIZE], start, self._path)
+        return read_footer(self._source, path=self._path)[0]
 
     def _pages(self, footer: Footer, columns: Sequence[str], group: int) -> list[ColumnPages] | None:
         elements, rows = plain_columns(footer), footer.groups[group].rows
