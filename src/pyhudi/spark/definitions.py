@@ -25,7 +25,7 @@ from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import base_format_of, refresh_entry
-from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
+from pyhudi.spark.table_facts import has_meta_fields, new_table, refuse_other_facts, shown_properties, stated_facts
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.column_changes import read_added_columns
 from pyhudi.sql.definitions import AlterTable, CreateTable, read_alter, read_create
@@ -125,7 +125,7 @@ def _put_entry(
             database=database,
             name=statement.name[-1].lower(),
             path=path,
-            columns=catalog_columns(table.schema(), partition_by, said=columns, has_meta_fields=_has_meta(table)),
+            columns=catalog_columns(table.schema(), partition_by, said=columns, has_meta_fields=has_meta_fields(table)),
             partition_by=partition_by,
             properties=shown_properties(table, statement.properties),
             comment=statement.comment,
@@ -390,7 +390,3 @@ def _refuse_other_columns(table: HudiTable, columns: StructType | None) -> None:
 def _own(names: Sequence[str]) -> list[str]:
     """Columns without meta fields, in backticks."""
     return [quoted_name(name) for name in names if name not in META_FIELDS]
-
-
-def _has_meta(table: HudiTable) -> bool:
-    return table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"

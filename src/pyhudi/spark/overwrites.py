@@ -12,6 +12,7 @@ from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import PARTITION_PATH
 from pyhudi.spark.session import SqlSession
+from pyhudi.spark.table_facts import has_meta_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,7 +26,7 @@ def overwrite_where(
     Raises: Unsupported for a condition on other columns than those of partitions, or that holds for some of the values
     that share a partition; Invalid for rows for which it does not hold.
     """
-    if table.properties.get("hoodie.populate.meta.fields", "true").lower() == "false":
+    if not has_meta_fields(table):
         raise Unsupported(
             f"overwrite(condition): table '{table.name}' has no meta columns, which tell the partitions of rows; use "
             "overwritePartitions(), or DELETE and append()"

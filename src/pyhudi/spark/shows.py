@@ -13,6 +13,7 @@ from pyhudi.errors import Unsupported
 from pyhudi.spark.inserts import partition_columns
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.session import SqlSession
+from pyhudi.spark.table_facts import has_meta_fields
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.heads import Head
 
@@ -52,8 +53,8 @@ def tell_columns(session: SqlSession, entry: CatalogEntry, *, comments: Mapping[
     told = [type(kept[0])(name, kept[0].dataType, True, {"comment": text}) for name, text in comments.items()]
     table = HudiTable.open(entry.path)
     partition_by = partition_columns(table)
-    has_meta = table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"
-    now = catalog_columns(table.schema(), partition_by, said=type(stored)([*kept, *told]), has_meta_fields=has_meta)
+    said = type(stored)([*kept, *told])
+    now = catalog_columns(table.schema(), partition_by, said=said, has_meta_fields=has_meta_fields(table))
     known = [(f.name, f.dataType) for f in stored.fields]
     if not comments and [(f.name, f.dataType) for f in now.fields] == known:
         return

@@ -131,3 +131,8 @@ def _names_of_arguments() -> set[str]:
 
 def _shown(value: object) -> str:
     return f"'{','.join(value)}'" if isinstance(value, tuple) else f"'{value}'"
+
+
+def has_meta_fields(table: HudiTable) -> bool:
+    """Whether rows are stored with their meta columns."""
+    return table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"
