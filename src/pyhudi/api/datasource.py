@@ -96,21 +96,25 @@ def _open(path: str, options: Mapping[str, object]) -> HudiTable:
     try:
         return HudiTable.open(path, options=options)
     except NotFound as error:
-        above = path.rstrip("/")
-        for _ in range(_LEVELS_MAX):
-            above = above.rpartition("/")[0]
-            if above and _is_table(above):
-                raise NotFound(
-                    f"{path}: expected the path of a table, found one below the table '{above}'; load that, and "
-                    "choose partitions with where(...)"
-                ) from error
-        raise
+        above = find_table_at_or_above(path.rstrip("/").rpartition("/")[0])
+        if above is None:
+            raise
+        raise NotFound(
+            f"{path}: expected the path of a table, found one below the table '{above}'; load that, and choose "
+            "partitions with where(...)"
+        ) from error
 
 
-def _is_table(path: str) -> bool:
-    with suppress(HudiError):  # what is above a bucket is no folder
-        return HudiTable.exists(path)
-    return False
+def find_table_at_or_above(path: str) -> str | None:
+    """The table that a path is, or lies below; None for any other path, and for one that cannot be looked at."""
+    for _ in range(_LEVELS_MAX):
+        if not path:
+            break
+        with suppress(HudiError):  # what is above a bucket is no folder, and another process may see what this cannot
+            if HudiTable.exists(path):
+                return path
+        path = path.rpartition("/")[0]
+    return None
 
 
 def save_dataframe(

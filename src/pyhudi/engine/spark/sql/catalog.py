@@ -38,7 +38,7 @@ from pyhudi.sql.words import Name, quoted_text
 CATALOG = "spark_catalog"
 SCAN = "hudi_scan"
 _TABLES = f"{CATALYST}.catalog"
-LEVELS_MAX = 5
+_LEVELS_MAX = 5
 """Of folders, from one that a statement names up to the table that it may lie in."""
 
 _COMMENT = 2
@@ -297,7 +297,7 @@ def find_table_above(spark: SparkSession, folder: str) -> str | None:
     try:
         path = java_class(spark, "org.apache.hadoop.fs.Path")(folder)
         files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        for _ in range(LEVELS_MAX):
+        for _ in range(_LEVELS_MAX):
             if files.exists(java_class(spark, "org.apache.hadoop.fs.Path")(path, ".hoodie/hoodie.properties")):
                 return path_of(str(path.toString()))
             path = path.getParent()
