@@ -117,9 +117,7 @@ def undo(session: WriteSession, pending: PendingIndexing) -> None:
     is_built = bool(pending.partitions) and set(pending.partitions) <= set(config.metadata_partitions)
 
     if is_built and instant.state == "INFLIGHT":
-        timeline = session.snapshot.timeline
-        if not any(i.requested == instant.requested and i.action == INDEXING and i.is_completed for i in timeline):
-            complete_indexing(session, instant.requested, pending.partitions)
+        complete_indexing(session, instant.requested, pending.partitions)
         remove_heartbeat(session.access.storage, instant.requested)
         return
 
