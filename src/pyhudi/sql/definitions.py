@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pyhudi.sql.changes import PartitionValue, partition_values
 from pyhudi.sql.column_changes import ColumnChange, read_column_changes
@@ -32,19 +33,16 @@ class CreateTable:
 
 def is_of_hudi(head: Head) -> bool:
     """Whether a CREATE or REPLACE TABLE says `USING hudi`."""
-    words, behind = head.cursor.words, Cursor(head.cursor.text, head.cursor.words)
-    behind.at = head.cursor.at
-    if behind.sees("("):
-        behind.brackets()  # columns, where AS and USING are other words
-    for at, word in enumerate(words[:-1]):
-        if at < behind.at:
-            continue
+    cursor = Cursor(head.cursor.text, head.cursor.words)
+    cursor.at = head.cursor.at
+    if cursor.sees("("):
+        cursor.brackets()  # columns, where AS and USING are other words
+    for word, following in pairwise(cursor.words[cursor.at :]):
+        cursor.at += 1
         if word.upper in ("AS", "SELECT"):
             return False
         if word.upper == "USING":
-            cursor = Cursor(head.cursor.text, words)
-            cursor.at = at + 1
-            return words[at + 1].is_name and ".".join(cursor.name()).lower() in _FORMATS
+            return following.is_name and ".".join(cursor.name()).lower() in _FORMATS
     return False
 
 
