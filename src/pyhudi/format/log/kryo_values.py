@@ -23,7 +23,7 @@ from pyhudi.format.log.kryo_reading import (
 from pyhudi.format.log.ordering import DECIMAL
 from pyhudi.loops import loop
 
-_SCALE: Final = DECIMAL.scale
+SCALE: Final = DECIMAL.scale
 _WORD: Final = np.uint64(0xFFFF_FFFF)
 _LIMIT_HIGH, _LIMIT_LOW = divmod(10**DECIMAL.precision, 1 << 64)
 _YEAR_MAX: Final = 5_000_000
@@ -68,8 +68,8 @@ def date_parts(days: np.int64) -> tuple[np.int64, np.int64, np.int64]:
 def _rescaled(low: np.uint64, high: np.uint64, scale: np.int64) -> tuple[bool | np.bool_, np.uint64, np.uint64]:
     """A magnitude of this scale, in two halves, at the scale of ordering values. Answers first if they hold it."""
     if low == 0 and high == 0:
-        scale = np.int64(_SCALE)
-    while scale < _SCALE:
+        scale = np.int64(SCALE)
+    while scale < SCALE:
         if high >> np.uint64(59):
             return False, low, high
         first = (low & _WORD) * np.uint64(10)
@@ -77,7 +77,7 @@ def _rescaled(low: np.uint64, high: np.uint64, scale: np.int64) -> tuple[bool | 
         low = second << np.uint64(32) | first & _WORD
         high = high * np.uint64(10) + (second >> np.uint64(32))
         scale += 1
-    while scale > _SCALE:
+    while scale > SCALE:
         rest = high % np.uint64(10)
         high //= np.uint64(10)
         first = rest << np.uint64(32) | low >> np.uint64(32)

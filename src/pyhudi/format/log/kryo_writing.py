@@ -8,25 +8,20 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log import kryo_loop
-from pyhudi.format.log.kryo_values import date_parts, put_unscaled
-from pyhudi.format.log.ordering import DECIMAL, ORDERING, OrderingKind, ordering_kind
+from pyhudi.format.log.kryo_reading import Bytes, Index, Numbers
+from pyhudi.format.log.kryo_values import SCALE, date_parts, put_unscaled
+from pyhudi.format.log.ordering import ORDERING, OrderingKind, ordering_kind
 from pyhudi.loops import loop
-
-Bytes = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.int64]
-Index = int | np.int64
 
 _ARRAY_NAME, _RECORD_NAME, _KEY_NAME = kryo_loop.NAMES[0], kryo_loop.NAMES[2], kryo_loop.NAMES[3]
 _ROW_BYTES_MAX: Final = 64
 """What a record takes beside its texts: classes, marks, and a number of at most ten bytes."""
 
-_SCALE: Final = DECIMAL.scale
 _DATE_NAME, _DECIMAL_NAME = kryo_loop.NAMES[5], kryo_loop.NAMES[6]
 _NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DATE, _DECIMAL = 0, 1, 2, 3, 4, 5, 7, 8, 9
 _WRITTEN: Final = frozenset(map(OrderingKind, (_NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DATE, _DECIMAL)))
@@ -159,7 +154,7 @@ def _put_ordering(
     if kind == _DECIMAL:
         out[at] = 1
         at = put_unscaled(out, at + 1, value, number[1])
-        return _put_number(out, at, np.uint64(2 * _SCALE)), 1
+        return _put_number(out, at, np.uint64(2 * SCALE)), 1
     out[at], out[at + 1] = _UTF8_CLASS, 1
     at = _put_number(out, at + 2, np.uint64(end - start + 1))
     return _put_bytes(out, at, texts, start, end), 1
