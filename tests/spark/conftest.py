@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.spark.handovers import LONG_WAYS
 from tests.support.golden_tables import GoldenTables
 from tests.support.spark_cluster import writes_as_on_cluster
 from tests.support.spark_jvm import SHORT_LIVED
+from tests.support.standalone_cluster import StandaloneCluster, cluster_of_tests
 
 SETTINGS = {
     **SHORT_LIVED,
@@ -46,6 +48,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
     if before is not None:
         os.environ["PYSPARK_PYTHON"] = before
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
+    """A standalone Spark, one master and two workers."""
+    pytest.importorskip("pyspark")
+    with cluster_of_tests(tmp_path) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,8 @@
 A standalone cluster, one master and two workers, started from PySpark's own package.
 """
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,11 +12,10 @@ import pytest
 
 from tests.support.compare import assert_same_rows
 from tests.support.spark_cluster import shuffle_all
-from tests.support.standalone_cluster import standalone_cluster
+from tests.support.standalone_cluster import StandaloneCluster, driver_environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-ROOT = Path(__file__).parents[2]
 MOVES = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
 OPERATIONS: tuple[tuple[str, range, int, dict[str, str]], ...] = (
     ("bulk_insert", range(400), 0, {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}),
@@ -65,16 +62,10 @@ def main(master: str, folder: Path, way: str) -> None:
     spark.stop()
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    pyspark = pytest.importorskip("pyspark")
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT / "src")}
-    with standalone_cluster(tmp_path, Path(pyspark.__file__).parent, environment) as cluster:
-        yield cluster.master
-
-
 @pytest.mark.parametrize("way", ["gathered", "shuffle"])
-def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path: Path, way: str) -> None:
+def test_a_cluster_writes_and_reads_what_this_process_does(
+    cluster: StandaloneCluster, tmp_path: Path, way: str
+) -> None:
     import pyarrow.parquet as pq
 
     from pyhudi import HudiTable
@@ -83,15 +74,10 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
     for operation, ids, shift, options in OPERATIONS:
         getattr(here, operation)(rows_of(ids, shift), options=options)
     here.delete_partitions(["p1"])
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
 
     done = subprocess.run(
-        [sys.executable, __file__, master, str(tmp_path), way],
-        env=environment,
+        [sys.executable, __file__, cluster.master, str(tmp_path), way],
+        env=driver_environment(),
         capture_output=True,
         text=True,
         timeout=500,

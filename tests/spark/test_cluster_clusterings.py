@@ -4,12 +4,10 @@ A standalone cluster, one master and two workers. The drivers are processes of t
 write on for a moment.
 """
 
-import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +16,10 @@ import pytest
 from pyhudi import Conflict, HudiTable
 from pyhudi.storage.local import LocalStorage
 from tests.support.model import problems_on
-from tests.support.standalone_cluster import StandaloneCluster, standalone_cluster
+from tests.support.standalone_cluster import StandaloneCluster, driver_environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-ROOT = Path(__file__).parents[2]
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "x"}
 WAYS = SORTED, {"hoodie.clustering.plan.strategy.target.file.max.bytes": "300000"}
 """Rows are sorted and written anew; files are split."""
@@ -49,14 +46,6 @@ def main(master: str, path: str, turns: int) -> None:
             print(str(conflict), file=sys.stderr, flush=True)
     print(f"done {done}", flush=True)
     spark.stop()
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
-    pyspark = pytest.importorskip("pyspark")
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT / "src")}
-    with standalone_cluster(tmp_path, Path(pyspark.__file__).parent, environment) as started:
-        yield started
 
 
 def a_table(path: Path, table_type: str) -> HudiTable:
@@ -87,13 +76,10 @@ def read(table: HudiTable) -> pa.Table:
 
 
 def driver(cluster: StandaloneCluster, table: HudiTable, turns: int) -> "subprocess.Popen[str]":
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
     command = [sys.executable, __file__, cluster.master, str(table.path), str(turns)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, env=driver_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

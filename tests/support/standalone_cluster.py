@@ -1,7 +1,10 @@
 """A standalone Spark of one master and two workers on this machine, started from PySpark's own package."""
 
+import importlib.util
+import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).parents[2]
 _PACKAGE = "org.apache.spark.deploy"
 _START_WAIT_S = 120.0
 _WEB = ["--webui-port", "0"]
@@ -51,6 +55,26 @@ def standalone_cluster(
                 _wait_for(folder / "log0", "New state: ALIVE")
         _wait_for(folder / "log0", "Registering worker", count=2)
         yield StandaloneCluster(url, tuple(pids))
+
+
+@contextmanager
+def cluster_of_tests(folder: Path) -> Iterator[StandaloneCluster]:
+    """A cluster of this interpreter's PySpark, whose workers run this interpreter and find pyhudi."""
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(_ROOT / "src")}
+    with standalone_cluster(folder, Path(spec.origin).parent, environment) as cluster:
+        yield cluster
+
+
+def driver_environment() -> dict[str, str]:
+    """Of a driver in a process of its own, which finds pyhudi and these tests."""
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), str(_ROOT)]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
 
 
 def _free_port() -> int:
