@@ -10,7 +10,7 @@ from pyspark.sql import types as t
 from pyhudi.engine.spark.connect.texts import literal_text
 from pyhudi.engine.spark.sql.column_texts import ColumnTexts, text_literal
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.sql.call_texts import call_text
+from pyhudi.sql.expression_texts import call_text, case_text, cast_text, field_text, no_text
 from pyhudi.sql.words import Cursor, quoted_name, quoted_text
 
 _AS_WRITTEN: Final = (t.ByteType, t.ShortType, t.LongType, t.FloatType)
@@ -20,7 +20,7 @@ _AS_WRITTEN: Final = (t.ByteType, t.ShortType, t.LongType, t.FloatType)
 def connect_texts(spark: SparkSession, rows: DataFrame | None, *, alias: str, taken: str, what: str) -> ColumnTexts:
     """As `classic_texts`."""
     plan: Any = None if rows is None else rows._plan
-    own = plan._alias if type(plan).__name__ == "SubqueryAlias" else ""
+    own = plan._alias if _kind(plan) == "SubqueryAlias" else ""
     if own and own.lower() != taken.lower():
         alias = own
     plans = set()
@@ -46,7 +46,7 @@ class _Reader:
         return self.text(made._expr)
 
     def text(self, expression: Any) -> str:
-        kind = type(expression).__name__
+        kind = _kind(expression)
         if kind not in _READERS:
             raise self._refused(expression)
         return _READERS[kind](self, expression)
@@ -66,7 +66,7 @@ class _Reader:
         if value is not None and isinstance(kind, t.TimestampNTZType):
             return f"TIMESTAMP_NTZ {quoted_text(value.isoformat(sep=' '))}"
         text = literal_text(value)
-        return f"CAST({text} AS {kind.simpleString()})" if isinstance(kind, _AS_WRITTEN) else text
+        return cast_text(text, kind.simpleString(), is_try=False) if isinstance(kind, _AS_WRITTEN) else text
 
     def _column(self, expression: Any) -> str:
         try:
@@ -92,28 +92,28 @@ class _Reader:
         return self.text(expression._child)
 
     def _field(self, expression: Any) -> str:
-        """An argument of `struct`: its name is that of a field."""
-        names = expression._alias if type(expression).__name__ == "ColumnAlias" else []
-        return self.text(expression) + (f" AS {quoted_name(str(names[0]))}" if len(names) == 1 else "")
+        return field_text(self.text(expression), expression._alias if _kind(expression) == "ColumnAlias" else [])
 
     def _cast(self, expression: Any) -> str:
         kind = expression._data_type
-        cast = "TRY_CAST" if "try" in str(expression._eval_mode or "").lower() else "CAST"
-        return f"{cast}({self.text(expression._expr)} AS {kind if isinstance(kind, str) else kind.simpleString()})"
+        is_try = "try" in str(expression._eval_mode or "").lower()
+        said = kind if isinstance(kind, str) else kind.simpleString()
+        return cast_text(self.text(expression._expr), said, is_try=is_try)
 
     def _case(self, expression: Any) -> str:
-        whens = [f"WHEN {self.text(when)} THEN {self.text(then)}" for when, then in expression._branches]
+        branches = [(self.text(when), self.text(then)) for when, then in expression._branches]
         otherwise = expression._else_value
-        return f"CASE {' '.join(whens)}{'' if otherwise is None else f' ELSE {self.text(otherwise)}'} END"
+        return case_text(branches, None if otherwise is None else self.text(otherwise))
 
     def _extracted(self, expression: Any) -> str:
         return f"{self.text(expression._child)}[{self.text(expression._extraction)}]"
 
     def _refused(self, expression: Any) -> Unsupported:
-        return Unsupported(
-            f"{self.what}: a column that has no SQL text: {expression}; write it as expr('…'), or use "
-            "spark.sql('MERGE INTO …')"
-        )
+        return no_text(expression, what=self.what)
+
+
+def _kind(expression: Any) -> str:
+    return type(expression).__name__
 
 
 _READERS: Final[Mapping[str, Callable[[_Reader, Any], str]]] = {

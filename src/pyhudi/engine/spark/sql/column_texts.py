@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.engine.spark.sql.gateway import list_of, scala_object, value_of
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.sql.call_texts import call_text
+from pyhudi.sql.expression_texts import call_text, case_text, cast_text, field_text, no_text
 from pyhudi.sql.words import quoted_name, quoted_text
 
 _PLAIN_TEXT: Final = re.compile(r"[^\\'$]*")
@@ -121,29 +121,23 @@ class _Reader:
         return self.text(node.child())
 
     def _field(self, node: Any) -> str:
-        """An argument of `struct`: its name is that of a field."""
-        names = list_of(node.name()) if _kind(node) == "Alias" else []
-        return self.text(node) + (f" AS {quoted_name(str(names[0]))}" if len(names) == 1 else "")
+        return field_text(self.text(node), list(map(str, list_of(node.name()))) if _kind(node) == "Alias" else [])
 
     def _cast(self, node: Any) -> str:
         mode = value_of(node.evalMode())
-        cast = "TRY_CAST" if mode is not None and "Try" in _kind(mode) else "CAST"
-        return f"{cast}({self.text(node.child())} AS {node.dataType().sql()})"
+        is_try = mode is not None and "Try" in _kind(mode)
+        return cast_text(self.text(node.child()), str(node.dataType().sql()), is_try=is_try)
 
     def _case(self, node: Any) -> str:
-        whens = [f"WHEN {self.text(one._1())} THEN {self.text(one._2())}" for one in list_of(node.branches())]
+        branches = [(self.text(one._1()), self.text(one._2())) for one in list_of(node.branches())]
         otherwise = value_of(node.otherwise())
-        end = "" if otherwise is None else f" ELSE {self.text(otherwise)}"
-        return f"CASE {' '.join(whens)}{end} END"
+        return case_text(branches, None if otherwise is None else self.text(otherwise))
 
     def _extracted(self, node: Any) -> str:
         return f"{self.text(node.child())}[{self.text(node.extraction())}]"
 
     def _refused(self, node: Any) -> Unsupported:
-        return Unsupported(
-            f"{self.what}: a column that has no SQL text: {node.sql()}; write it as expr('…'), or use "
-            "spark.sql('MERGE INTO …')"
-        )
+        return no_text(node.sql(), what=self.what)
 
 
 def _kind(node: Any) -> str:
