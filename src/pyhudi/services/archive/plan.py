@@ -1,6 +1,6 @@
 """Which instants may leave the active timeline. Pure rules over the timeline."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
@@ -11,6 +11,7 @@ from pyhudi.services.compaction.trigger import newest_compaction, since_compacti
 from pyhudi.timeline.active import Timeline
 
 _COMPANIONS = frozenset({"clean", "rollback"})
+_STAYING = frozenset({"savepoint", "restore", "indexing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ def plan_archival(
 ) -> ArchivalPlan:
     """The plan to archive the oldest completed writes, and the cleans and rollbacks older than the last of them.
 
-    `keep.commits_min` writes stay, and so does every write from the earliest barrier on. The newest clean stays,
-    because it tells readers which files are gone. Savepoints, restores and indexings stay. Without
-    `is_beyond_savepoint` the first savepoint is a barrier; with it, only commits that have a savepoint stay.
+    `keep.commits_min` writes stay, and so does every write from the earliest barrier on. Savepoints, restores and
+    indexings stay. Without `is_beyond_savepoint` the first savepoint is a barrier; with it, only commits that have a
+    savepoint stay.
     Example: 35 writes, `commits_min` 20, and a barrier at the tenth write: the first nine are archived.
     Spec: format/actions.md section 10.
     """
@@ -82,12 +83,16 @@ def plan_archival(
 
 
 def _companions(timeline: Timeline, newest: Instant) -> list[Instant]:
-    """The completed cleans and rollbacks that were requested before `newest`, the newest write to be archived."""
-    done = [i for i in timeline if i.is_completed and i.action in _COMPANIONS]
-    kept_clean = max((i.requested for i in done if i.action == "clean"), default="")
-    return [
-        i for i in done if i.requested < newest.requested and not (i.action == "clean" and i.requested == kept_clean)
-    ]
+    """The completed cleans and rollbacks that were requested before `newest`, the newest write to be archived.
+
+    Where instants have completion times, every one of them goes: see `stored_logs_barrier`. Elsewhere the newest clean
+    stays, because it tells readers which files are gone, and an archive of layout 1 takes long to read.
+    """
+    done = [i for i in timeline if i.is_completed and i.action in _COMPANIONS and i.requested < newest.requested]
+    if timeline.layout.has_completion_times:
+        return done
+    newest_clean = max((i.requested for i in timeline if i.is_completed and i.action == "clean"), default="")
+    return [i for i in done if not (i.action == "clean" and i.requested == newest_clean)]
 
 
 def _order(instant: Instant) -> tuple[str, str]:
@@ -179,17 +184,49 @@ def clean_barrier(clean: CleanMetadata | None) -> Barrier | None:
 def metadata_barrier(timeline: Timeline, metadata: Timeline) -> Barrier | None:
     """The barrier for the metadata table's logs.
 
-    It is the first write that completed after the newest compaction of the metadata table was requested.
-    A block in these logs is valid only if the data table's timeline has its write. Before the first compaction of
-    the metadata table every write must stay.
+    It is the first write, clean or rollback that completed after the newest compaction of the metadata table was
+    requested. A block in these logs is valid only if the data table's timeline has its action. Before the first
+    compaction of the metadata table every write must stay.
     """
     newest = newest_compaction(metadata)
     if newest is None:
         return Barrier("", "the metadata table, which was not compacted yet")
-    first = next((w for w in timeline.completed_writes if timeline.effective_time(w) > newest.requested), None)
+    later = [i for i in timeline if _may_go(i) and timeline.effective_time(i) > newest.requested]
+    first = min(later, key=_order, default=None)
     if first is None:
         return None
     return Barrier(first.requested, f"the newest compaction of the metadata table ('{newest.requested}')")
+
+
+def _may_go(instant: Instant) -> bool:
+    return instant.is_completed and (instant.action in WRITE_ACTIONS or instant.action in _COMPANIONS)
+
+
+def first_staying(timeline: Timeline) -> Instant | None:
+    """The oldest completed action that archiving leaves on the timeline, however old it is."""
+    return min((i for i in timeline if i.is_completed and i.action in _STAYING), key=_order, default=None)
+
+
+def stored_logs_barrier(timeline: Timeline, logs: Iterable[str]) -> Barrier | None:
+    """The barrier for logs that are stored, if an action older than their writes stays on the timeline.
+
+    `logs`: requested times of the writes whose logs are stored. The oldest of these on the timeline is held.
+    Seen: 1.2.0 takes an archived write for pending if the active timeline begins before it (`getCompletionTime` of
+    `CompletionTimeQueryViewV2`). Then its compactions leave out the write's logs, and its readers lay them upon the
+    newest base file of their group.
+    """
+    staying = first_staying(timeline)
+    if staying is None:
+        return None
+    active = {write.requested for write in timeline.completed_writes if write.requested > staying.requested}
+    first = min(active.intersection(logs), default=None)
+    if first is None:
+        return None
+    return Barrier(
+        first,
+        f"the logs of '{first}', until they are compacted and cleaned away; for the {staying.action} "
+        f"'{staying.requested}' stays before them",
+    )
 
 
 def data_barrier(data: Timeline, *, is_beyond_savepoint: bool) -> Barrier | None:

@@ -10,12 +10,12 @@ they left. Seen: Apache Hudi holds its lock until all instants are archived (`Ti
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from pyhudi.errors import NotFound
-from pyhudi.format.names import TEMP, marker_folder
+from pyhudi.format.names import TEMP, LogFileName, marker_folder
 from pyhudi.format.timeline.action_files import decode_cleaner_plan
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CleanerPlan
@@ -158,7 +158,22 @@ def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> Archival
     if snapshot.config.has_metadata_table:
         metadata = open_metadata_table(storage, snapshot.zone).timeline
         barriers.append(archive_plan.metadata_barrier(timeline, metadata))
+    if snapshot.config.layout.has_completion_times and archive_plan.first_staying(timeline) is not None:
+        barriers.append(archive_plan.stored_logs_barrier(timeline, _stored_logs(snapshot)))
     return plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
+
+
+def _stored_logs(snapshot: Snapshot) -> Iterator[str]:
+    """Requested times of the writes whose logs are stored. Listings as for a scan of the whole table."""
+    if snapshot.config.table_type != "MERGE_ON_READ":
+        return
+    partitions = snapshot.listing.partitions()
+    snapshot.listing.expect(partitions)
+    for partition in partitions:
+        for file in snapshot.listing.files(partition):
+            log = LogFileName.parse(file.name)
+            if log is not None and not log.suffix:
+                yield log.instant
 
 
 def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | None:

@@ -2,6 +2,8 @@
 one that never goes makes the timeline grow for good. What stays, and what goes, is pinned here; golden timelines show
 that Apache Hudi chooses the same (`tests/golden/test_history.py`)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,9 +65,33 @@ def test_cleans_and_rollbacks_go_with_the_writes_around_them() -> None:
     assert gone(timeline(*commits(1, 3, 5, 7, 9, 11), *others)) == [1, 2, 3, 4, 5]
 
 
-def test_the_newest_clean_stays() -> None:
+def test_no_clean_stays_before_an_archived_write() -> None:
+    """Apache Hudi 1.2.0 would take that write for pending (`tests/interop/test_archived_logs.py`)."""
+    assert gone(timeline(*commits(1, 5, 6, 7, 8, 9), done(2, "clean"), done(3, "clean"))) == [1, 2, 3, 5, 6]
+
+
+def test_without_completion_times_the_newest_clean_stays() -> None:
     """Readers who go back in time learn from it which files are gone."""
-    assert gone(timeline(*commits(1, 5, 6, 7, 8, 9), done(2, "clean"), done(3, "clean"))) == [1, 2, 5, 6]
+    instants = (*commits(1, 5, 6, 7, 8, 9), done(2, "clean"), done(3, "clean"))
+    layout_1 = Timeline(timeline_layout({}), tuple(replace(i, completed=None) for i in timeline(*instants)))
+
+    assert gone(layout_1) == [1, 2, 5, 6]
+
+
+def test_stored_logs_hold_their_writes_where_an_older_action_stays() -> None:
+    writes = commits(1, 3, 5, 6, 7, 8, 9)
+
+    def held(*others: Instant, logs: tuple[int, ...] = (1, 5, 7)) -> str | None:
+        barrier = archive_plan.stored_logs_barrier(timeline(*writes, *others), map(t, logs))
+        return barrier.requested if barrier is not None else None
+
+    assert held() is None
+    assert held(done(2, "clean"), done(2, "rollback")) is None
+    assert held(pending(2, "indexing")) is None  # it is a barrier of its own
+    for action in ("indexing", "restore", "savepoint"):
+        assert held(done(2, action)) == t(5)
+    assert held(done(2, "indexing"), logs=(1,)) is None
+    assert held(done(2, "indexing"), logs=(4, 7)) == t(7)  # the write at 4 was archived before
 
 
 def test_savepoints_restores_and_indexings_stay() -> None:
@@ -152,6 +178,9 @@ def test_the_metadata_tables_newest_compaction_is_the_limit_of_its_data_table() 
     assert barrier is not None
     assert barrier.requested == t(2)  # it completed after the compaction began
     assert archive_plan.metadata_barrier(data, timeline(*logs, done(10))) is None
+    slow_clean = archive_plan.metadata_barrier(timeline(*commits(2, 3), done(1, "clean", 9)), timeline(*logs, done(4)))
+    assert slow_clean is not None
+    assert slow_clean.requested == t(1)
 
 
 def test_the_metadata_table_keeps_what_the_data_tables_timeline_begins_with() -> None:
@@ -212,8 +241,9 @@ def test_what_goes_is_old_complete_and_free(
     assert not savepoints & {i.requested for i in plan.instants if i.action in WRITE_ACTIONS}
     if savepoints and not is_beyond_savepoint:
         assert all(i.requested < min(savepoints) for i in plan.instants)
-    cleans = [i for i in of if i.action == "clean" and i.is_completed]
-    assert not cleans or cleans[-1] in left
+    if gone_writes := [i.requested for i in plan.instants if i.action in WRITE_ACTIONS]:
+        companions = {i.requested for i in left if i.is_completed and i.action in ("clean", "rollback")}
+        assert not companions or min(companions) > max(gone_writes)
     if plan.instants:
         assert len(writes_left) >= least
         newest = max(i.requested for i in plan.instants)

@@ -227,6 +227,29 @@ def test_nothing_is_archived_that_the_metadata_table_was_not_compacted_after() -
     assert table.archive().reason == "everything is held by the metadata table, which was not compacted yet"
 
 
+def test_logs_hold_their_writes_while_an_index_build_stays_before_them() -> None:
+    """Apache Hudi 1.2.0 would lose them (`tests/interop/test_archived_logs.py`)."""
+    handles = Handles(MemoryStorage(), StepClock(), seeded_uuids(1), SerialExecutor())
+    table = handles.create(partition_by=None, table_version=9, table_type="MERGE_ON_READ", properties=SMALL)
+    write(table, 0)
+    table.build_index("record_index")
+    for number in range(1, 15):
+        write(table, number)
+
+    held = table.archive()
+    assert held.archived == 0
+    assert "compacted and cleaned away; for the indexing" in held.reason
+
+    table.compact()
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    for number in range(5):
+        write(table, number)
+    table.compact()
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    assert table.archive().archived > 0
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [f"k{n}" for n in range(5)]
+
+
 def test_a_table_without_a_metadata_table_is_archived_too() -> None:
     table = table_on(MemoryStorage(), {"hoodie.metadata.enable": "false"})
     made = [write(table, number) for number in range(15)]
