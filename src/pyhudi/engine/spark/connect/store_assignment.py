@@ -55,9 +55,12 @@ def store_assigned(rows: DataFrame, columns: Sequence[t.StructField], *, table_n
 
 
 def _refuse_unsafe(rows: DataFrame, table_name: str) -> None:
-    """Let Spark look at the types now. Raises: Invalid for a type that may not be stored so."""
+    """Let Spark look at the types now. Raises: Invalid for a type that may not be stored so.
+
+    The schema of `DataFrame.to` itself is known to PySpark 4.3 without asking Spark.
+    """
     try:
-        rows.schema  # noqa: B018
+        rows.select("*").schema  # noqa: B018
     except PySparkException as error:
         if error.getCondition() != "INVALID_COLUMN_OR_FIELD_DATA_TYPE":
             raise
