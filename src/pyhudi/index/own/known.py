@@ -54,6 +54,10 @@ class Known:
         archived = self.writes - now.writes
         return now.writes <= self.writes and all(requested < (now.start or "") for requested in archived)
 
+    def may_have_lost_files(self, now: "Known") -> bool:
+        """Whether a clean may have completed since. One that did may be archived by now."""
+        return self.clean != now.clean or (now.clean is None and self.start != now.start)
+
     def missed(self, timeline: Timeline) -> tuple[Instant, ...] | None:
         """The completed writes that the index was not told of, by requested time. None: it must be built anew.
 

@@ -80,7 +80,7 @@ def _tell(
 ) -> None:  # fmt: skip
     touched = _touched(snapshot, missed)
     before = replace(snapshot, timeline=_hidden(snapshot, missed))
-    parts = _parts(before, snapshot, touched, files_may_be_gone=stated.clean != now.clean, only_own=own)
+    parts = _parts(before, snapshot, touched, files_may_be_gone=stated.may_have_lost_files(now), only_own=own)
     changed = key_changes(_reading(snapshot), parts.compared, executor, before=_reading(before))
     told_anew = located_keys(_reading(snapshot), parts.told_anew, executor)
     located = _with_instants(

@@ -7,7 +7,7 @@ be: other kinds of indexes, bad answers, two writers at once, and options that n
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from pyhudi import (
     register_index,
 )
 from pyhudi.index.own import protocol
+from pyhudi.index.own.known import Known
 from tests.support import sqlite_index
 from tests.support.own_index import assert_true
 from tests.support.sqlite_index import SqliteIndex
@@ -366,3 +367,12 @@ def test_sqlite_keeps_several_tables_in_one_file(tmp_path: Path) -> None:
     for n, table in enumerate(tables):
         assert stored(table) == [("a", "q", n + 10), ("b", "q", n)]
         assert_true(table, path)
+
+
+def test_a_clean_that_is_archived_by_now_may_have_taken_files() -> None:
+    told = Known(frozenset({"5"}), "5", None)
+
+    assert told.may_have_lost_files(replace(told, start="6", writes=frozenset({"6"})))
+    assert told.may_have_lost_files(replace(told, clean="6"))
+    assert not told.may_have_lost_files(replace(told, writes=frozenset({"5", "6"})))
+    assert not replace(told, clean="4").may_have_lost_files(replace(told, clean="4", start="6"))
