@@ -329,6 +329,19 @@ def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:
     assert sql.rows("t") == []
 
 
+def test_columns_may_have_the_database_in_front_of_their_table(filled: Sql) -> None:
+    sql, t = filled, f"{filled.database}.t"
+
+    sql(f"UPDATE {t} SET {t}.name = concat({t}.name, '!'), ts = spark_catalog.{t}.ts + 1 "
+        f"WHERE {t}.id = (SELECT min({t}.id) FROM {t})")  # fmt: skip
+    sql(f"DELETE FROM t WHERE {t}.id = 3")
+    sql(f"MERGE INTO {t} USING (SELECT 2 id, 'm' name, 20L ts) s ON {t}.id = s.id "
+        f"WHEN MATCHED AND {t}.ts < 20 THEN UPDATE SET {t}.name = s.name, ts = s.ts")  # fmt: skip
+    assert sql(f"SELECT {t}.id, {t}.name, spark_catalog.{t}.ts FROM {t} ORDER BY {t}.id") == [
+        (1, "a!", 11), (2, "m", 20),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text,expected",
     [

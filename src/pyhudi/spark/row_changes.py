@@ -21,7 +21,7 @@ from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Assigned, Delete, Update, read_delete, read_update
 from pyhudi.sql.heads import Head
-from pyhudi.sql.relations import with_table_as
+from pyhudi.sql.relations import with_short_columns, with_table_as
 from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
@@ -116,7 +116,8 @@ def _select(values: str, statement: Update | Delete, view: str) -> str:
 def of_one_snapshot(session: SqlSession, head: Head, entry: CatalogEntry, view: str) -> Head:
     """The statement with a view in place of its table wherever it reads the table, as in a subquery.
 
-    So a commit that another writer makes meanwhile is seen everywhere or nowhere.
+    So a commit that another writer makes meanwhile is seen everywhere or nowhere. The view has the table's name
+    without its database, and so have columns with both in front.
     """
     names = {f"{entry.database}.{entry.name}", f"spark_catalog.{entry.database}.{entry.name}"}
     plain = session.catalog.find((entry.name,))  # not where a temporary view has this name, or another database counts
@@ -125,9 +126,9 @@ def of_one_snapshot(session: SqlSession, head: Head, entry: CatalogEntry, view: 
     cursor = head.cursor
     at = cursor.words[cursor.at].start if not cursor.is_done else len(cursor.text)
     text = with_table_as(cursor.text[at:], names, view, hidden=given_names(head.ctes))
-    anew = Cursor(cursor.text[:at] + text)
+    anew = Cursor(cursor.text[:at] + with_short_columns(text, names))
     anew.at = cursor.at
-    return replace(head, cursor=anew, ctes=with_table_as(head.ctes, names, view))
+    return replace(head, cursor=anew, ctes=with_short_columns(with_table_as(head.ctes, names, view), names))
 
 
 def assigned_columns(assigned: Sequence[Assigned], table: HudiTable, *, what: str) -> dict[str, str]:

@@ -81,6 +81,26 @@ def with_table_as(text: str, names: Collection[str], view: str, *, hidden: Colle
     return "".join(pieces) + text[start:]
 
 
+def with_short_columns(text: str, names: Collection[str]) -> str:
+    """The text with `t.column` in place of `db.t.column`, for a view that is called `t`.
+
+    `names`: how the table may be called, as in `with_table_as`.
+    """
+    if not names:
+        return text
+    cursor, pieces, start = Cursor(text), [], 0
+    while not cursor.is_done:
+        if not cursor.words[cursor.at].is_name or _is_behind_dot(cursor):
+            cursor.at += 1
+            continue
+        words = _dotted(cursor)
+        called = [at for at in range(2, len(words)) if ".".join(w.text for w in words[:at]).lower() in names]
+        if called:
+            pieces.append(text[start : words[0].start])
+            start = words[called[0] - 1].start
+    return "".join(pieces) + text[start:]
+
+
 def is_path(name: Name) -> bool:
     """Whether a name is a table's path: `hudi` and a text with a slash or colon. Not `hudi.id`."""
     return ".".join(name[:-1]).lower() in _FORMATS and bool({"/", ":"} & set(name[-1]))

@@ -6,7 +6,7 @@ from pyhudi.errors import Invalid
 from pyhudi.sql.calls import Argument, Call, CreateIndex, read_call, read_create_index
 from pyhudi.sql.heads import Head, find_head
 from pyhudi.sql.parameters import with_literals
-from pyhudi.sql.relations import find_relations, with_table_as
+from pyhudi.sql.relations import find_relations, with_short_columns, with_table_as
 from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import quoted_name, quoted_text, split_list, words_of
 
@@ -82,6 +82,14 @@ def test_names_of_a_with_clause_in_front_hide_tables() -> None:
     assert given_names("WITH a AS (WITH b AS (SELECT 1) SELECT 2), `T` (x) AS (SELECT 1)") == {"a", "t"}
     assert with_table_as("SELECT * FROM t", {"t"}, "v", hidden={"t"}) == "SELECT * FROM t"
     assert with_table_as("SELECT * FROM db.t", {"db.t"}, "v", hidden={"t"}) == "SELECT * FROM `v` AS `t`"
+
+
+def test_columns_lose_the_database_in_front_of_their_table() -> None:
+    text = "SET db.T.a = `DB`.t.s.f + c.db.t.x WHERE (SELECT max(db.t.b) FROM db.t) > spark_catalog.db.t.a + db.u.a"
+
+    assert with_short_columns(text, {"t", "db.t", "spark_catalog.db.t"}) == (
+        "SET T.a = t.s.f + c.db.t.x WHERE (SELECT max(t.b) FROM db.t) > t.a + db.u.a"
+    )
 
 
 def test_a_moment_that_is_missing_is_refused() -> None:

@@ -9,13 +9,14 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.catalog import ConnectCatalog, View
 from pyhudi.engine.spark.connect.named_rows import NAME_PREFIX
 from pyhudi.engine.spark.connect.texts import literal_texts
-from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.functions import call_function, is_function
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.parameters import with_literals
 from pyhudi.sql.reads import Read, find_reads
+from pyhudi.sql.relations import with_short_columns
 from pyhudi.sql.words import Cursor, Name, quoted_name, split_list
 
 if TYPE_CHECKING:
@@ -50,11 +51,12 @@ def named_rows(session: SqlSession, name: Name) -> DataFrame | None:
 
 
 def with_named_rows(session: SqlSession, text: str, *, namespace: str | None = None, depth: int = 0) -> str:
-    """The text with names of DataFrames (`SqlSession.named`) in place of Hudi tables.
+    """The text with names of DataFrames (`SqlSession.named`) in place of Hudi tables, and `t.column` for `db.t.column`.
 
     `namespace`: the database that counts, where that is not the current one. `depth`: of views.
     """
     known: dict[tuple[object, ...], DataFrame | None] = {}
+    renamed: set[str] = set()
     pieces, start = [], 0
     for read in find_reads(text):
         if read.name[-1].startswith(NAME_PREFIX):
@@ -67,10 +69,14 @@ def with_named_rows(session: SqlSession, text: str, *, namespace: str | None = N
             continue
         name = session.new_view("read")
         session.named[name] = rows
-        alias = "" if read.has_alias or read.path is not None else f" AS {quoted_name(read.name[-1])}"
+        alias = ""
+        if not read.has_alias and read.path is None:
+            alias = f" AS {quoted_name(read.name[-1])}"
+            of_database = ".".join(read.name[-2:]).lower()
+            renamed |= {of_database, f"{CATALOG}.{of_database}"}
         pieces += [text[start : read.start], quoted_name(name), alias]
         start = read.end
-    return "".join(pieces) + text[start:]
+    return with_short_columns("".join(pieces) + text[start:], renamed)
 
 
 def _rows(session: SqlSession, read: Read, namespace: str | None, *, depth: int) -> DataFrame | None:
