@@ -261,6 +261,7 @@ def _conflict_rules(
         shares_logs=by_keys and config.version.log_naming is LogNaming.AFTER_WRITE,
         schemas=_known_schemas(config, prepared.schema_before, prepared.schema_text),
         missed=missed,
+        planned=frozenset((task.partition, task.file_id) for task in plan.tasks if by_keys),
         appends_freely=appends_freely(prepared, settings),
         passes_clusterings=settings.passes_clusterings,
         doubles_rows=settings.doubles_rows,

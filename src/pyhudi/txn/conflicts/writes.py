@@ -28,10 +28,11 @@ class WriteRules:
     the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
-    keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take: the clustering
-    gives way. `doubles_rows`: planned anew, it also writes to what a pending resizing makes. `doubled_for`: the
-    requested times of the resizings for which it did. `schema_before`: the table's schema before the write. `brings`:
-    what the write changes in it, in words; empty if nothing.
+    keys. `planned`: the file groups in which it looked for something to change. `passes_clusterings`: it may change a
+    file group that a pending clustering is about to take: the clustering gives way. `doubles_rows`: planned anew, it
+    also writes to what a pending resizing makes. `doubled_for`: the requested times of the resizings for which it did.
+    `schema_before`: the table's schema before the write. `brings`: what the write changes in it, in words; empty if
+    nothing.
     """
 
     looks_keys_up: bool
@@ -40,6 +41,7 @@ class WriteRules:
     shares_logs: bool
     schemas: frozenset[str | None]
     missed: frozenset[str] = frozenset()
+    planned: frozenset[FileGroup] = frozenset()
     appends_freely: bool = False
     passes_clusterings: bool = False
     doubles_rows: bool = False
@@ -199,6 +201,11 @@ def _clashes(
         met = grown if rules.is_global else grown & mine.gaining
         if met:
             yield f"added rows to partition '{min(met)}', maybe with keys that this write adds, too,"
+
+    # A file group that this write left as it was, for none of its keys was there, or stored rows win.
+    if left := (_named(rules.planned, rules) - _named(mine.touched, rules)) & _named(other.touched, rules):
+        partition, file_id = min(left)
+        yield f"changed file group '{file_id}' in partition '{partition}', where this write found nothing to change,"
 
     # A key that a delete did not find may have come meanwhile. It would outlive a delete that completes after it.
     sought = grown if rules.is_global and rules.missed else grown & rules.missed

@@ -115,6 +115,19 @@ def test_file_groups_of_one_bucket_are_one() -> None:
     assert isinstance(judged(mine, theirs, rules=replace(RULES, by_bucket=True)), Refused)
 
 
+def test_a_file_group_in_which_a_write_found_nothing_to_change_is_one_that_it_read() -> None:
+    """By bucket, a delete looks for its keys there. A key that came meanwhile would outlive it."""
+    mine = change(operation="DELETE", rewritten=[C])
+    rules = replace(RULES, by_bucket=True, planned=frozenset({C, BUCKET_1}))
+
+    found = judged(mine, other(rewritten=[BUCKET_1_TOO]), rules=rules)
+    assert isinstance(found, Refused)
+    assert found.is_mendable
+    assert "found nothing to change" in found.why
+    assert judged(mine, other("COMPACT", rewritten=[BUCKET_1]), rules=rules) == Proceed()
+    assert judged(mine, other(rewritten=[B]), rules=rules) == Proceed()
+
+
 def test_logs_that_writers_may_share_where_their_keys_differ() -> None:
     both = replace(RULES, shares_logs=True)
     mine, theirs = change(appended=[A]), other(appended=[A])
