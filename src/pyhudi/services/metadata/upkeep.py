@@ -96,7 +96,7 @@ class MetadataTableUpkeep:
             return
 
         table = open_metadata_table(self.storage, self.zone)
-        issue_instant(self.clock, self.zone, after=self._newest(table.timeline))  # what follows comes after all of it
+        self._come_after(table.timeline)
 
         found = self._drop_made_since(config, table, to, restore)
         if found is not None:
@@ -196,10 +196,7 @@ class MetadataTableUpkeep:
         if remove_pending_compactions(table, confirm=self.hold.confirm) or has_dead:
             table = open_metadata_table(self.storage, self.zone)
 
-        newest = self._newest(table.timeline) or ""
-        if newest > (self._newest(snapshot.timeline) or ""):
-            # A write died after it had begun here: the next one comes later, wherever the clock stands now.
-            issue_instant(self.clock, self.zone, after=newest)
+        self._come_after(table.timeline)  # a write may have died after it had begun here
 
         # What is being built has no base file yet, and must not get one that hides those to come.
         kept = {index.partition for index in self._kept(config, lambda: snapshot.schema_with_meta)}
@@ -381,8 +378,10 @@ class MetadataTableUpkeep:
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self.drop()
 
-    def _newest(self, timeline: Timeline) -> str | None:
-        return newest_heeded(timeline, self.clock, self.zone)
+    def _come_after(self, timeline: Timeline) -> None:
+        """Make every new time later than any on a timeline, wherever the clock stands."""
+        if (newest := newest_heeded(timeline, self.clock, self.zone)) is not None:
+            issue_instant(self.clock, self.zone, after=newest)
 
     def _config(self) -> TableConfig:
         return self._lists.config()
@@ -395,4 +394,4 @@ class MetadataTableUpkeep:
         clear_for_logs(self.storage, self.zone, config.version, confirm=self.hold.confirm)
         new_groups = self.indexes.partitioned_groups[0]
         spreading = Spreading(self.executor, {index.partition: index.hashing for index in indexes}, new_groups)
-        return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold, spreading)
+        return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self._come_after, self.hold, spreading)

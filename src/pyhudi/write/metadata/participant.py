@@ -9,6 +9,7 @@ from pyhudi.metadata.derive.changes import PartitionChange
 from pyhudi.metadata.derive.changes_files import files_change, listing_records
 from pyhudi.metadata.store.table import MetadataTable, open_metadata_table
 from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.active import Timeline
 from pyhudi.txn.locks.hold import Hold
 from pyhudi.versions import Rollback
 from pyhudi.write.metadata import by_name
@@ -20,13 +21,15 @@ from pyhudi.write.metadata.rollback import roll_back_deltacommit
 class MetadataTableWriter:
     """Keeps the metadata table true to its data table.
 
-    `issue_instant`: gives new times, later than any on either timeline. The caller holds the guard `hold`. It is
-    confirmed before files are deleted, and before a deltacommit or a rollback completes.
+    `issue_instant`: gives new times, later than any on the data table's timeline. `come_after`: makes them later than
+    any on another timeline, too. The caller holds the guard `hold`. It is confirmed before files are deleted, and
+    before a deltacommit or a rollback completes.
     """
 
     storage: Storage
     zone: tzinfo
     issue_instant: Callable[[], str]
+    come_after: Callable[[Timeline], None]
     hold: Hold
     spreading: Spreading
 
@@ -36,8 +39,12 @@ class MetadataTableWriter:
         A compaction or a clean that dies after this is done anew under its time, a compaction with other files. Then
         the deltacommit under that time is written anew, too. While the action is pending, nobody reads the deltacommit,
         and no compaction takes it in. Spec: format/metadata-table.md section 8.
+
+        While the action worked, another writer may have begun a compaction here by a clock that is ahead. A deltacommit
+        that completed before that began would belong to the slice that the compaction has left behind.
         """
         table = open_metadata_table(self.storage, self.zone)
+        self.come_after(table.timeline)
         confirm = self.hold.confirm
         undo_deltacommit(table, requested, confirm=confirm)
         write_deltacommit(table, requested, changes, self.spreading, issue_instant=self.issue_instant, confirm=confirm)
@@ -47,6 +54,7 @@ class MetadataTableWriter:
         this rollback leaves.
         """
         table = open_metadata_table(self.storage, self.zone)
+        self.come_after(table.timeline)
         if any(i.requested == target and i.is_completed for i in table.timeline) and undo_log_compactions(
             table, since=target, confirm=self.hold.confirm
         ):
