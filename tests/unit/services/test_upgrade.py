@@ -83,3 +83,23 @@ def test_a_write_whose_table_is_upgraded_while_its_input_is_read_says_so() -> No
     with pytest.raises(Conflict, match=r"version was 8 .* is 9 now; run the write again"):
         table.upsert(pa.RecordBatchReader.from_batches(rows.schema, batches()))
     assert table.upsert(rows).inserted == 1
+
+
+def test_a_downgrade_leaves_no_log_behind_that_would_be_taken_for_a_newer_one() -> None:
+    """`tests/interop/test_versions.py` shows what Apache Hudi would make of it."""
+    table = new_table(8, "MERGE_ON_READ")
+    for ts in (1, 2):
+        table.upsert(arrow([Row("a", "oslo", ts, ts)]))
+    saved = table.savepoint()
+    table.compact()
+    table.upsert(arrow([Row("a", "oslo", 3, 3), Row("b", "oslo", 3, 3)]))
+    before = read_rows(table.scan().to_arrow())
+
+    with pytest.raises(Conflict, match=r"the log 'oslo/.*' of an older file slice is still there.*savepoints"):
+        table.downgrade(6)
+    assert table.table_version == 8
+    table.delete_savepoint(saved.requested)
+    table.downgrade(6)
+
+    assert read_rows(table.scan().to_arrow()) == before
+    assert not [f.path for f in table._access.storage.list("oslo") if ".log." in f.path]

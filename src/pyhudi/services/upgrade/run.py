@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.names import HOODIE, METADATA_TABLE, join
+from pyhudi.format.names import HOODIE, METADATA_TABLE, LogFileName, join
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
@@ -32,7 +32,7 @@ from pyhudi.table.facts.properties_file import replace_table_properties
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout, layout_of
 from pyhudi.txn.action.session import WriteSession, refuse_unwritable
-from pyhudi.versions import TIMELINE_KINDS, TableVersion
+from pyhudi.versions import TIMELINE_KINDS, LogNaming, TableVersion
 
 log = logging.getLogger("pyhudi")
 
@@ -92,11 +92,12 @@ def steps_in_words(snapshot: Snapshot, target: TableVersion) -> tuple[str, ...]:
         f"copy {sum(1 for _ in snapshot.timeline)} instants of the timeline, and the history, from the layout of "
         f"version {config.version} to that of version {target}",
     ] if source != wanted else []  # fmt: skip
+    old_logs = ["clean away older file slices, if they have logs"] if _slices_otherwise(config, target) else []
     names = sorted(config.properties.keys() | after.keys())
     changed = [name for name in names if config.properties.get(name) != after.get(name)]
     path = " -> ".join(map(str, versions_between(config.version, target)))
     return (
-        *pending, *logs, *has_metadata, *moved,
+        *pending, *logs, *old_logs, *has_metadata, *moved,
         f"replace the table's properties, {path}: {', '.join(changed)}",
         *(["remove the timeline of before"] if moved else []),
         *(["make the metadata table anew, with its indexes"] if has_metadata else []),
@@ -114,6 +115,11 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     now = table_config(after, path=uri)
     refuse_unwritable(now, uri)
     _refuse_busy(snapshot)
+    if name := find_log_out_of_place(snapshot, target):
+        raise Conflict(
+            f"{uri}: the log '{name}' of an older file slice is still there, and readers of version {target} would lay "
+            "it upon the newest slice: delete the savepoints that hold such logs, then run this again"
+        )
 
     noted = read_note(storage)
     # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
@@ -133,6 +139,28 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     log.info("%s: table version %s is %s now", uri, config.version, target)
     sweep(storage, now)
     return change
+
+
+def find_log_out_of_place(snapshot: Snapshot, target: TableVersion) -> str | None:
+    """A stored log of an older slice that readers would take for one of the newest slice, by the version's rules.
+
+    Such logs bring rows back that the newest base file has replaced. Seen: on version 6 Apache Hudi 1.x goes by when
+    the files of completed instants were modified (`CompletionTimeQueryViewV1`), which is when the table went there.
+    0.15.0 goes by names. Requests: listings as for a scan of the whole table, if the version slices logs otherwise.
+    """
+    if not _slices_otherwise(snapshot.config, target):
+        return None
+    for partition in snapshot.listing.partitions():
+        for file in snapshot.listing.files(partition):
+            log_name = LogFileName.parse(file.name)
+            if log_name is not None and not log_name.is_cdc:
+                return join(partition, file.name)
+    return None
+
+
+def _slices_otherwise(config: TableConfig, target: TableVersion) -> bool:
+    naming = config.version.log_naming
+    return config.is_merge_on_read and naming is LogNaming.AFTER_WRITE and target.log_naming is LogNaming.AFTER_SLICE
 
 
 def finish(session: WriteSession, change: VersionChange) -> None:
