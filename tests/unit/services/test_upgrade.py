@@ -103,3 +103,22 @@ def test_a_downgrade_leaves_no_log_behind_that_would_be_taken_for_a_newer_one() 
 
     assert read_rows(table.scan().to_arrow()) == before
     assert not [f.path for f in table._access.storage.list("oslo") if ".log." in f.path]
+
+
+def test_a_slice_of_before_an_upgrade_ends_before_the_next_one_whatever_the_dates_of_copied_files_say() -> None:
+    """Logs of version 6 are named after the write that made their slice. If that seemed to complete after the next base
+    file began, Apache Hudi would lay them upon it (`tests/interop/test_versions.py`)."""
+    first = new_table(6, "MERGE_ON_READ")
+    for ts in (1, 2):
+        first.upsert(arrow([Row("a", "oslo", ts, ts)]))
+    first.compact()
+    copied = MemoryStorage(clock_ms=lambda: first._access.clock.now_ms() + 60_000)
+    for file in first._access.storage.list("", recursive=True):
+        copied.put(file.path, first._access.storage.get(file.path))
+    table = Handles(copied, StepClock(first._access.clock.now_ms()), seeded_uuids(1), SerialExecutor()).open()
+
+    table.upgrade(8)
+
+    slice_of_logs, _, compaction = table.timeline()[:3]
+    assert slice_of_logs.completed is not None
+    assert slice_of_logs.requested <= slice_of_logs.completed < compaction.requested

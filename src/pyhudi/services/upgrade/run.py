@@ -9,10 +9,11 @@ Spec: format/versions.md section 3.
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.names import HOODIE, METADATA_TABLE, LogFileName, join
+from pyhudi.format.names import HOODIE, METADATA_TABLE, BaseFileName, LogFileName, join
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
@@ -128,12 +129,13 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     session.hold.confirm()
     storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())
 
+    ends = _ends_of_slices(snapshot, now.layout)
     lists_of(session).put(ready=(), inflight=())
     session.hold.confirm()
     storage.delete_prefix(METADATA_TABLE)
 
     if config.layout.kind != now.layout.kind:
-        _copy(session, config.layout, now.layout)
+        _copy(session, config.layout, now.layout, ends)
     session.hold.confirm()
     replace_table_properties(storage, after, epoch_ms=session.access.clock.now_ms())
     log.info("%s: table version %s is %s now", uri, config.version, target)
@@ -217,13 +219,41 @@ def _refuse_busy(snapshot: Snapshot) -> None:
                     )
 
 
-def _copy(session: WriteSession, source: TimelineLayout, target: TimelineLayout) -> None:
+def _ends_of_slices(snapshot: Snapshot, after: TimelineLayout) -> dict[str, str]:
+    """Requested time of a write that logs are named after -> that of the next base file of such a file group.
+
+    Once logs are found by completion times, these logs would lie upon that base file, which holds their rows or newer
+    ones, if the write seemed to have completed later. Requests: listings as for a scan of the whole table, for a
+    merge-on-read table that gets such a layout.
+    """
+    before = snapshot.config.layout
+    if not snapshot.config.is_merge_on_read or before.has_completion_times or not after.has_completion_times:
+        return {}
+    ends: dict[str, str] = {}
+    for partition in snapshot.listing.partitions():
+        bases: dict[str, set[str]] = {}
+        logs: dict[str, set[str]] = {}
+        for name in (file.name for file in snapshot.listing.files(partition)):
+            base, log_name = BaseFileName.parse(name), LogFileName.parse(name)
+            if base is not None and snapshot.timeline.is_committed(base.requested):
+                bases.setdefault(base.file_id, set()).add(base.requested)
+            elif log_name is not None:
+                logs.setdefault(log_name.file_id, set()).add(log_name.instant)
+        for file_id, instants in logs.items():
+            for instant in instants:
+                later = [base for base in bases.get(file_id, ()) if base > instant]
+                if later:
+                    ends[instant] = min(*later, ends.get(instant, later[0]))
+    return ends
+
+
+def _copy(session: WriteSession, source: TimelineLayout, target: TimelineLayout, ends: Mapping[str, str]) -> None:
     """Copy timeline and history, unless another tool's writer completes something meanwhile."""
     storage, zone = session.access.storage, session.snapshot.zone
     remove_timeline(storage, target, counts=source)
     before = timeline_files(storage, source)
     copy_history(storage, source, target, confirm=session.hold.confirm)
-    replaced = copy_timeline(storage, source, target, zone)
+    replaced = copy_timeline(storage, source, target, zone, ends=ends)
     copy_schema_histories(storage, target)
     after = timeline_files(storage, source)
     changed = {path for path, _ in before.items() ^ after.items()} - replaced
