@@ -261,12 +261,19 @@ def test_a_copy_on_write_table_has_nothing_to_compact() -> None:
 # Tables whose delta commits are ours.
 
 
-def with_logs(executor: Executor | None = None, options: dict[str, str] | None = None) -> HudiTable:
+def another(table: HudiTable) -> HudiTable:
+    """A handle of another process on the same table."""
+    return HudiTable.open(
+        "", storage=table._access.storage, clock=table._access.clock, random=seeded_uuids(7), executor=SerialExecutor()
+    )
+
+
+def with_logs(executor: Executor | None = None, options: dict[str, str] | None = None, version: int = 9) -> HudiTable:
     """A new merge-on-read table with rows in base files, `options` for all its writes."""
     table = HudiTable.create(
         "", name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
         storage=MemoryStorage(), clock=StepClock(), random=seeded_uuids(1), executor=executor or SerialExecutor(),
-        properties={"hoodie.clean.automatic": "false", **(options or {})},
+        table_version=version, properties={"hoodie.clean.automatic": "false", **(options or {})},
     )  # fmt: skip
     table.bulk_insert(arrow([Row(f"k{n}", "rome", 1, n) for n in range(6)]))
     return table
@@ -292,10 +299,7 @@ def test_writes_between_the_plan_and_the_commit_of_a_compaction_stay() -> None:
     expected = {f"k{n}": n for n in range(6)}
 
     def others() -> None:
-        other = HudiTable.open(
-            "", storage=table._access.storage, clock=table._access.clock, random=seeded_uuids(7),
-            executor=SerialExecutor(),
-        )  # fmt: skip
+        other = another(table)
         other.upsert(arrow([Row("k1", "rome", 3, 31), Row("new", "rome", 3, 32)]))
         other.delete(arrow([Row("k2", "rome", 4, 0)]))
         assert values(other) == expected | {"k1": 31, "new": 32}
@@ -313,6 +317,38 @@ def test_writes_between_the_plan_and_the_commit_of_a_compaction_stay() -> None:
     assert problems_on(table._access.storage) == []
     table.compact()
     assert values(table, "read_optimized") == values(table) == expected | {"k1": 31, "new": 32}
+
+
+def test_a_compaction_that_is_planned_while_a_base_file_is_written_anew_takes_none_of_its_rows() -> None:
+    """The row of `k1` comes back with a smaller ordering value, so that the write makes the next base file."""
+    schedules: list[Callable[[], object]] = []
+    table = with_logs(Meeting(lambda: schedules and schedules.pop()()))
+    table.upsert(arrow([Row("k0", "rome", 2, 20)]))
+    table.delete(arrow([Row("k1", "rome", 0, 0)]).drop_columns(["ts"]))
+    schedules.append(lambda: another(table).schedule_compaction())
+
+    table.upsert(arrow([Row("k1", "rome", 0, 31), Row("k0", "rome", 3, 30)]))
+
+    expected = {f"k{n}": n for n in range(6)} | {"k0": 30, "k1": 31}
+    assert values(table) == expected
+    table.compact()
+    assert values(table) == values(table, "read_optimized") == expected
+
+
+def test_a_deleted_row_of_version_6_comes_back_when_the_pending_compaction_is_done() -> None:
+    """It needs a new base file, and the logs of after the plan are named after the compaction: they would lie below."""
+    table = with_logs(version=6)
+    table.upsert(arrow([Row("k0", "rome", 2, 20)]))
+    table.schedule_compaction()
+    table.delete(arrow([Row("k1", "rome", 0, 0)]).drop_columns(["ts"]))
+
+    with pytest.raises(Conflict, match=r"the pending compaction '.*' forbids; call compact\(\)"):
+        table.upsert(arrow([Row("k1", "rome", 0, 31)]))
+
+    table.compact()
+    table.upsert(arrow([Row("k1", "rome", 0, 31)]))
+    table.upsert(arrow([Row("k0", "rome", 3, 30)]))
+    assert (values(table)["k0"], values(table)["k1"]) == (30, 31)
 
 
 @pytest.mark.parametrize(

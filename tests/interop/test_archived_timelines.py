@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi import HudiTable
 from pyhudi.format.timeline.lsm import HistoryFileName
 from tests.interop.cow_rows import COMMIT_TIME, META_BUT_TIME, key_range, rows
 from tests.interop.cow_tables import Shape, Shared, next_ms
@@ -63,6 +65,24 @@ def check_ranges(shared: Shared, hudi: ReferenceHudi, commits: list[str], *, cou
         assert_same_rows(theirs, left)
         if last == commits[-1]:
             assert_same_rows(theirs, ours)
+
+
+@pytest.mark.parametrize("name,version", [("hudi_0150", 6), ("hudi_102", 8), ("hudi_120", 9)])
+def test_apache_hudi_reads_what_was_written_behind_a_commit_with_a_savepoint(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int
+) -> None:
+    """It reads no file of a write that is archived and later than that commit."""
+    hudi: ReferenceHudi = request.getfixturevalue(name)
+    beyond = {**KEEP, "hoodie.archive.beyond.savepoint": True, "hoodie.clean.automatic": True}
+    table = HudiTable.create(
+        tmp_path / "rides", name="rides", record_key="id", partition_by="city", table_version=version, properties=beyond
+    )
+    for number in range(12):
+        again = ["again"] if number % 2 else []
+        table.upsert(pa.table({"id": ["k"] * (1 + len(again)), "city": [f"city {number}", *again]}))
+        if number == 0:
+            table.savepoint()
+    assert_same_rows(hudi.read(table.path), table.scan().to_arrow())
 
 
 @pytest.mark.parametrize("name", ["hudi_102", "hudi_120"])

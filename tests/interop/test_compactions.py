@@ -7,8 +7,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from pyhudi import HudiTable
+from pyhudi.services.compaction import inputs
+from pyhudi.write.handles.log_compaction import compact_log
 from tests.interop.cow_rows import key_range, row, rows
 from tests.interop.cow_tables import PLAIN, SHAPES, Shape
 from tests.interop.mor_tables import BLOCK_FORMAT, PARTIAL, SharedLogs
@@ -167,3 +171,29 @@ def test_each_reads_and_goes_on_with_logs_that_the_other_compacted_into_logs(
     assert shared.ours.compact().requested is not None
     all_is_compacted(shared)
     shared.check(hudi)
+
+
+def test_a_log_compaction_does_not_count_upon_a_compaction_that_overtook_it(
+    hudi_120: ReferenceHudi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apache Hudi plans and runs the compaction while the log compaction runs, where several write: both complete."""
+    table = HudiTable.create(tmp_path / "rides", name="rides", record_key="id", table_type="MERGE_ON_READ")
+    for turn in range(3):
+        table.upsert(pa.table({"id": ["a", "b"][turn % 2 :], "v": [turn] * (2 - turn % 2)}))
+
+    def overtaken(*args: Any, **named: Any) -> Any:
+        stats = compact_log(*args, **named)
+        other = HudiTable.open(table.path)
+        other.upsert(pa.table({"id": ["a"], "v": [7]}))
+        monkeypatch.setattr(inputs, "compact_log", compact_log)
+        monkeypatch.setattr(inputs, "read_pending_groups", lambda *_: {})
+        assert other.compact().completed
+        return stats
+
+    monkeypatch.setattr(inputs, "compact_log", overtaken)
+    monkeypatch.setattr("pyhudi.services.compaction.run.find_overtaking", lambda *_: None)
+    assert table.log_compact(options={"hoodie.log.compaction.blocks.threshold": 2}).completed
+
+    ours = HudiTable.open(table.path).scan().to_arrow()
+    assert sorted(zip(ours["id"].to_pylist(), ours["v"].to_pylist(), strict=True)) == [("a", 7), ("b", 2)]
+    assert_same_rows(hudi_120.read(table.path), ours)

@@ -1,5 +1,6 @@
 """A table that we made one of another version could be one that the releases of it read or write otherwise."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,43 @@ def test_apache_hudi_goes_on_with_a_table_of_another_version(
         assert_same_rows(hudi.read(path, **EVOLVES), table.scan().to_arrow())
         table.upsert(rows(ts + 1, "w"))
         assert_same_rows(hudi.read(path, **EVOLVES), table.scan().to_arrow())
+
+
+@pytest.mark.parametrize("name", ["hudi_0150", "hudi_102", "hudi_120"])
+def test_logs_of_before_a_downgrade_bring_no_old_rows_back(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str
+) -> None:
+    """Apache Hudi 1.x slices the logs of version 6 by when the files of the timeline were modified: all of them when
+    the table came there. They lay upon a base file that held newer rows."""
+    table = HudiTable.create(tmp_path / "rides", name="rides", record_key="id", table_type="MERGE_ON_READ")
+    table.upsert(pa.table({"id": ["a", "b"], "v": [1, 1]}))
+    table.upsert(pa.table({"id": ["a"], "v": [2]}))
+    table.delete(pa.table({"id": ["b"]}))
+    table.compact()
+    table.upsert(pa.table({"id": ["a", "b", "c"], "v": [3, 3, 3]}))  # `c` goes into the small base file
+
+    table.downgrade(6)
+
+    found = request.getfixturevalue(name).read(table.path)
+    assert sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == [("a", 3), ("b", 3), ("c", 3)]
+
+
+@pytest.mark.parametrize("name,version", [("hudi_102", 8), ("hudi_120", 9)])
+def test_logs_of_before_an_upgrade_bring_no_old_rows_back_where_the_table_was_copied(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int
+) -> None:
+    """The dates of copied files say that every write of version 6 completed when the table was copied."""
+    first = HudiTable.create(
+        tmp_path / "rides", name="rides", record_key="id", table_type="MERGE_ON_READ", table_version=6
+    )
+    first.upsert(pa.table({"id": ["a", "b"], "v": [1, 1]}))
+    first.upsert(pa.table({"id": ["a"], "v": [2]}))
+    first.compact()
+    first.upsert(pa.table({"id": ["a", "c"], "v": [3, 3]}))  # `c` goes into the small base file
+    shutil.copytree(first.path, tmp_path / "copied", copy_function=shutil.copyfile)
+    table = HudiTable.open(tmp_path / "copied")
+
+    table.upgrade(version)
+
+    found = request.getfixturevalue(name).read(table.path)
+    assert sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == [("a", 3), ("b", 1), ("c", 3)]

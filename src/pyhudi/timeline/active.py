@@ -96,7 +96,19 @@ class Timeline:
             return False
         if self.until is not None and requested > self.until:
             return False
-        return self.start is not None and requested < self.start
+        if self.start is None or requested < self.start:
+            return self.start is not None
+        return requested < max(self.completed_requested_times, default="") and requested in self._archived_since_start
+
+    @cached_property
+    def _archived_since_start(self) -> frozenset[str]:
+        """The requested times of archived writes that are later than the first write on this timeline.
+
+        Archiving beyond a savepoint leaves the savepoint's commit behind; once the savepoint is deleted, that commit is
+        the first. Seen: Apache Hudi reads no file of these writes, with the savepoint or
+        without (0.15.0, 1.0.2, 1.2.0).
+        """
+        return frozenset(i.requested for i in self.archived_writes(requested_from=self.start))
 
     @cached_property
     def newest(self) -> str | None:

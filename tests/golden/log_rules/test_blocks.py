@@ -104,7 +104,9 @@ def test_a_log_compaction_of_a_log_compaction_replaces_all_that_went_into_either
 
 
 @VERSIONS
-def test_a_log_compaction_whose_sources_were_cleaned_away_counts_by_itself(version: int) -> None:
+def test_a_log_compaction_whose_sources_are_in_the_base_file_does_not_count(version: int) -> None:
+    """A compaction that was planned while it ran has merged them, with later writes. Apache Hudi 1.2.0 passes over it:
+    `tests/interop/test_compactions.py`."""
     table = based(version, "a")
     block = table.rows(t(5), row("a", 0, "merged"), compacts=[t(2), t(3)])
     table.log(t(5), block, base=base_name(table), number=4)
@@ -112,7 +114,7 @@ def test_a_log_compaction_whose_sources_were_cleaned_away_counts_by_itself(versi
     table.commit(t(5))
     table.commit(t(6))
 
-    assert table.shown() == {"a": "merged", "six": "six"}
+    assert table.shown() == {"a": "base", "six": "six"}
 
 
 @VERSIONS

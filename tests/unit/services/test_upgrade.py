@@ -83,3 +83,42 @@ def test_a_write_whose_table_is_upgraded_while_its_input_is_read_says_so() -> No
     with pytest.raises(Conflict, match=r"version was 8 .* is 9 now; run the write again"):
         table.upsert(pa.RecordBatchReader.from_batches(rows.schema, batches()))
     assert table.upsert(rows).inserted == 1
+
+
+def test_a_downgrade_leaves_no_log_behind_that_would_be_taken_for_a_newer_one() -> None:
+    """`tests/interop/test_versions.py` shows what Apache Hudi would make of it."""
+    table = new_table(8, "MERGE_ON_READ")
+    for ts in (1, 2):
+        table.upsert(arrow([Row("a", "oslo", ts, ts)]))
+    saved = table.savepoint()
+    table.compact()
+    table.upsert(arrow([Row("a", "oslo", 3, 3), Row("b", "oslo", 3, 3)]))
+    before = read_rows(table.scan().to_arrow())
+
+    with pytest.raises(Conflict, match=r"the log 'oslo/.*' of an older file slice is still there.*savepoints"):
+        table.downgrade(6)
+    assert table.table_version == 8
+    table.delete_savepoint(saved.requested)
+    table.downgrade(6)
+
+    assert read_rows(table.scan().to_arrow()) == before
+    assert not [f.path for f in table._access.storage.list("oslo") if ".log." in f.path]
+
+
+def test_a_slice_of_before_an_upgrade_ends_before_the_next_one_whatever_the_dates_of_copied_files_say() -> None:
+    """Logs of version 6 are named after the write that made their slice. If that seemed to complete after the next base
+    file began, Apache Hudi would lay them upon it (`tests/interop/test_versions.py`)."""
+    first = new_table(6, "MERGE_ON_READ")
+    for ts in (1, 2):
+        first.upsert(arrow([Row("a", "oslo", ts, ts)]))
+    first.compact()
+    copied = MemoryStorage(clock_ms=lambda: first._access.clock.now_ms() + 60_000)
+    for file in first._access.storage.list("", recursive=True):
+        copied.put(file.path, first._access.storage.get(file.path))
+    table = Handles(copied, StepClock(first._access.clock.now_ms()), seeded_uuids(1), SerialExecutor()).open()
+
+    table.upgrade(8)
+
+    slice_of_logs, _, compaction = table.timeline()[:3]
+    assert slice_of_logs.completed is not None
+    assert slice_of_logs.requested <= slice_of_logs.completed < compaction.requested

@@ -15,6 +15,7 @@ from pyhudi.services.upgrade.run import (
     VersionChange,
     VersionResult,
     change_version,
+    find_log_out_of_place,
     finish,
     fit_definitions,
     read_note,
@@ -26,6 +27,12 @@ from pyhudi.versions import TableVersion
 _EVERYTHING: Final = {
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
     "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+
+_NEWEST_SLICES: Final = {
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.clean.fileversions.retained": "1",
     "hoodie.archive.automatic": "false",
 }
 
@@ -53,8 +60,9 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
     ) -> VersionResult:  # fmt: skip
         """Make the table one of an earlier version: 8, 7, 6 or 5. Otherwise as `upgrade`.
 
-        Indexes that the version does not have go. At version 6 time travel to before the downgrade may miss rows of
-        merge-on-read tables, whose logs it finds by other names. Raises: as `upgrade`; Invalid for a later version.
+        Indexes that the version does not have go. On the way from 8 to 7 or 6 older slices of merge-on-read tables
+        are cleaned away, if they have logs. Raises: as `upgrade`; Invalid for a later version; Conflict while a
+        savepoint holds such a log.
         """
         if to is None:
             raise Invalid(f"downgrade table '{self._handle.name}': expected the version to go to, found None")
@@ -84,6 +92,8 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
 
     def _carry_out(self, target: TableVersion, options: Mapping[str, object] | None) -> None:
         self._finish_pending(options)
+        if find_log_out_of_place(self._handle.access.snapshot(), target):
+            self.clean(options={**(options or {}), **_NEWEST_SLICES})
         _, merged, settings = self._handle.prepare(options)
         clean = CleanSettings.from_options(merged)
         with self._handle.session(settings, clean, f"version {target}", is_write=False, undoes_dead=True) as session:

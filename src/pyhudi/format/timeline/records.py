@@ -17,7 +17,10 @@ NEW_FILE_GROUP = "null"
 COMPACTION = "COMPACT"
 """The operation that a compaction's commit states."""
 
-REWRITES = frozenset({COMPACTION, "LOG_COMPACT"})
+LOG_COMPACTION = "LOG_COMPACT"
+"""The operation that a log compaction's commit states."""
+
+REWRITES = frozenset({COMPACTION, LOG_COMPACTION})
 """Operations that write existing rows anew and change no row."""
 
 MOVES = frozenset({"CLUSTER"})

@@ -229,6 +229,28 @@ def stored_logs_barrier(timeline: Timeline, logs: Iterable[str]) -> Barrier | No
     )
 
 
+def savepoint_barrier(timeline: Timeline, stored: Iterable[str], *, from_slice: str | None = None) -> Barrier | None:
+    """The barrier for files that are stored, where archiving goes on behind a commit with a savepoint, which stays.
+
+    `stored`: requested times of the writes whose files are stored. `from_slice`: the base instant of the oldest slice
+    whose logs do not tell their writes by name; None: all logs do.
+    Seen: Apache Hudi reads no file of a write that is archived and later than a commit with a savepoint, of its own
+    tables either (0.15.0, 1.0.2, 1.2.0): for its views of files the timeline begins with that commit
+    (`isBeforeTimelineStarts` of a timeline without savepoints). So does ours, once the savepoint is deleted.
+    """
+    pinned = {i.requested for i in timeline if i.action == "savepoint"}
+    if not pinned:
+        return None
+    active = [w.requested for w in timeline.completed_writes if w.requested > min(pinned) and w.requested not in pinned]
+    known = frozenset(stored)
+    first = next((one for one in active if one in known or (from_slice is not None and one >= from_slice)), None)
+    if first is None:
+        return None
+    return Barrier(
+        first, f"the files of '{first}', until they are cleaned away; for the savepoint '{min(pinned)}' stays before it"
+    )
+
+
 def data_barrier(data: Timeline, *, is_beyond_savepoint: bool) -> Barrier | None:
     """The barrier for the metadata table's timeline: where the data table's active timeline begins.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from pyhudi.errors import NotFound
-from pyhudi.format.names import TEMP, LogFileName, marker_folder
+from pyhudi.format.names import TEMP, BaseFileName, LogFileName, marker_folder
 from pyhudi.format.timeline.action_files import decode_cleaner_plan
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CleanerPlan
@@ -33,6 +33,7 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.service_action import OpenSession, awaited_session
 from pyhudi.txn.action.session import WriteSession
+from pyhudi.versions import LogNaming
 
 log = logging.getLogger("pyhudi")
 
@@ -160,20 +161,35 @@ def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> Archival
         barriers.append(archive_plan.metadata_barrier(timeline, metadata))
     if snapshot.config.layout.has_completion_times and archive_plan.first_staying(timeline) is not None:
         barriers.append(archive_plan.stored_logs_barrier(timeline, _stored_logs(snapshot)))
+    if settings.is_beyond_savepoint and any(i.action == "savepoint" for i in timeline):
+        barriers.append(_savepoint_barrier(snapshot))
     return plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
+
+
+def _savepoint_barrier(snapshot: Snapshot) -> Barrier | None:
+    """As `savepoint_barrier`, of the files that are stored. Listings as for a scan of the whole table."""
+    bases = (BaseFileName.parse(name) for name in _stored_names(snapshot))
+    stored, logs = {base.requested for base in bases if base is not None}, set(_stored_logs(snapshot))
+    if snapshot.config.version.log_naming is LogNaming.AFTER_WRITE:
+        return archive_plan.savepoint_barrier(snapshot.timeline, stored | logs)
+    return archive_plan.savepoint_barrier(snapshot.timeline, stored, from_slice=min(logs, default=None))
 
 
 def _stored_logs(snapshot: Snapshot) -> Iterator[str]:
     """Requested times of the writes whose logs are stored. Listings as for a scan of the whole table."""
     if snapshot.config.table_type != "MERGE_ON_READ":
         return
+    for name in _stored_names(snapshot):
+        log = LogFileName.parse(name)
+        if log is not None and not log.suffix:
+            yield log.instant
+
+
+def _stored_names(snapshot: Snapshot) -> Iterator[str]:
     partitions = snapshot.listing.partitions()
     snapshot.listing.expect(partitions)
     for partition in partitions:
-        for file in snapshot.listing.files(partition):
-            log = LogFileName.parse(file.name)
-            if log is not None and not log.suffix:
-                yield log.instant
+        yield from (file.name for file in snapshot.listing.files(partition))
 
 
 def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | None:

@@ -9,10 +9,11 @@ Spec: format/versions.md section 3.
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.names import HOODIE, METADATA_TABLE, join
+from pyhudi.format.names import HOODIE, METADATA_TABLE, BaseFileName, LogFileName, join
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
@@ -32,7 +33,7 @@ from pyhudi.table.facts.properties_file import replace_table_properties
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout, layout_of
 from pyhudi.txn.action.session import WriteSession, refuse_unwritable
-from pyhudi.versions import TIMELINE_KINDS, TableVersion
+from pyhudi.versions import TIMELINE_KINDS, LogNaming, TableVersion
 
 log = logging.getLogger("pyhudi")
 
@@ -92,11 +93,12 @@ def steps_in_words(snapshot: Snapshot, target: TableVersion) -> tuple[str, ...]:
         f"copy {sum(1 for _ in snapshot.timeline)} instants of the timeline, and the history, from the layout of "
         f"version {config.version} to that of version {target}",
     ] if source != wanted else []  # fmt: skip
+    old_logs = ["clean away older file slices, if they have logs"] if _slices_otherwise(config, target) else []
     names = sorted(config.properties.keys() | after.keys())
     changed = [name for name in names if config.properties.get(name) != after.get(name)]
     path = " -> ".join(map(str, versions_between(config.version, target)))
     return (
-        *pending, *logs, *has_metadata, *moved,
+        *pending, *logs, *old_logs, *has_metadata, *moved,
         f"replace the table's properties, {path}: {', '.join(changed)}",
         *(["remove the timeline of before"] if moved else []),
         *(["make the metadata table anew, with its indexes"] if has_metadata else []),
@@ -114,6 +116,11 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     now = table_config(after, path=uri)
     refuse_unwritable(now, uri)
     _refuse_busy(snapshot)
+    if name := find_log_out_of_place(snapshot, target):
+        raise Conflict(
+            f"{uri}: the log '{name}' of an older file slice is still there, and readers of version {target} would lay "
+            "it upon the newest slice: delete the savepoints that hold such logs, then run this again"
+        )
 
     noted = read_note(storage)
     # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
@@ -122,17 +129,40 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     session.hold.confirm()
     storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())
 
+    ends = _ends_of_slices(snapshot, now.layout)
     lists_of(session).put(ready=(), inflight=())
     session.hold.confirm()
     storage.delete_prefix(METADATA_TABLE)
 
     if config.layout.kind != now.layout.kind:
-        _copy(session, config.layout, now.layout)
+        _copy(session, config.layout, now.layout, ends)
     session.hold.confirm()
     replace_table_properties(storage, after, epoch_ms=session.access.clock.now_ms())
     log.info("%s: table version %s is %s now", uri, config.version, target)
     sweep(storage, now)
     return change
+
+
+def find_log_out_of_place(snapshot: Snapshot, target: TableVersion) -> str | None:
+    """A stored log of an older slice that readers would take for one of the newest slice, by the version's rules.
+
+    Such logs bring rows back that the newest base file has replaced. Seen: on version 6 Apache Hudi 1.x goes by when
+    the files of completed instants were modified (`CompletionTimeQueryViewV1`), which is when the table went there.
+    0.15.0 goes by names. Requests: listings as for a scan of the whole table, if the version slices logs otherwise.
+    """
+    if not _slices_otherwise(snapshot.config, target):
+        return None
+    for partition in snapshot.listing.partitions():
+        for file in snapshot.listing.files(partition):
+            log_name = LogFileName.parse(file.name)
+            if log_name is not None and not log_name.is_cdc:
+                return join(partition, file.name)
+    return None
+
+
+def _slices_otherwise(config: TableConfig, target: TableVersion) -> bool:
+    naming = config.version.log_naming
+    return config.is_merge_on_read and naming is LogNaming.AFTER_WRITE and target.log_naming is LogNaming.AFTER_SLICE
 
 
 def finish(session: WriteSession, change: VersionChange) -> None:
@@ -189,13 +219,41 @@ def _refuse_busy(snapshot: Snapshot) -> None:
                     )
 
 
-def _copy(session: WriteSession, source: TimelineLayout, target: TimelineLayout) -> None:
+def _ends_of_slices(snapshot: Snapshot, after: TimelineLayout) -> dict[str, str]:
+    """Requested time of a write that logs are named after -> that of the next base file of such a file group.
+
+    Once logs are found by completion times, these logs would lie upon that base file, which holds their rows or newer
+    ones, if the write seemed to have completed later. Requests: listings as for a scan of the whole table, for a
+    merge-on-read table that gets such a layout.
+    """
+    before = snapshot.config.layout
+    if not snapshot.config.is_merge_on_read or before.has_completion_times or not after.has_completion_times:
+        return {}
+    ends: dict[str, str] = {}
+    for partition in snapshot.listing.partitions():
+        bases: dict[str, set[str]] = {}
+        logs: dict[str, set[str]] = {}
+        for name in (file.name for file in snapshot.listing.files(partition)):
+            base, log_name = BaseFileName.parse(name), LogFileName.parse(name)
+            if base is not None and snapshot.timeline.is_committed(base.requested):
+                bases.setdefault(base.file_id, set()).add(base.requested)
+            elif log_name is not None:
+                logs.setdefault(log_name.file_id, set()).add(log_name.instant)
+        for file_id, instants in logs.items():
+            for instant in instants:
+                later = [base for base in bases.get(file_id, ()) if base > instant]
+                if later:
+                    ends[instant] = min(*later, ends.get(instant, later[0]))
+    return ends
+
+
+def _copy(session: WriteSession, source: TimelineLayout, target: TimelineLayout, ends: Mapping[str, str]) -> None:
     """Copy timeline and history, unless another tool's writer completes something meanwhile."""
     storage, zone = session.access.storage, session.snapshot.zone
     remove_timeline(storage, target, counts=source)
     before = timeline_files(storage, source)
     copy_history(storage, source, target, confirm=session.hold.confirm)
-    replaced = copy_timeline(storage, source, target, zone)
+    replaced = copy_timeline(storage, source, target, zone, ends=ends)
     copy_schema_histories(storage, target)
     after = timeline_files(storage, source)
     changed = {path for path, _ in before.items() ^ after.items()} - replaced

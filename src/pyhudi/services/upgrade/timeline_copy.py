@@ -5,7 +5,7 @@ the names of completed files differ, and the files of earlier states are shared.
 Spec: format/versions.md section 3, "7→8" and "8→7".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -18,7 +18,7 @@ from pyhudi.format.timeline.archived_log import (
     archived_rollback,
 )
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
-from pyhudi.format.timeline.instant_text import format_instant
+from pyhudi.format.timeline.instant_text import format_instant, parse_instant_ms
 from pyhudi.format.timeline.lsm import HistoryFileName
 from pyhudi.format.timeline.records import MOVES
 from pyhudi.services.upgrade.completion_times import CompletionTimes, keep_times, read_times
@@ -56,7 +56,9 @@ def remove_timeline(storage: Storage, layout: TimelineLayout, *, counts: Timelin
         remove_sorted_files(storage, layout.history_folder)
 
 
-def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayout, zone: tzinfo) -> frozenset[str]:
+def copy_timeline(
+    storage: Storage, source: TimelineLayout, target: TimelineLayout, zone: tzinfo, *, ends: Mapping[str, str]
+) -> frozenset[str]:
     """Copy the active timeline. Returns the paths of files that the layouts share and that have new contents.
 
     Such a file is one of an earlier state of an instant that is completed. It is replaced where the target cannot read
@@ -65,7 +67,8 @@ def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayo
 
     From layout 1, when a file was modified is taken for when its instant completed, as Apache Hudi does; a copied file
     may be older than its own instant, and then completes right after it. An instant that came from layout 2 has its
-    completion time of there.
+    completion time of there. `ends`: requested times of writes that completed before the times here, whatever the dates
+    of their files say: those of a table that was copied are all later.
     """
     files = timeline_files(storage, source)
     found = {path: instant for path in files if (instant := source.parse(path.rpartition("/")[2])) is not None}
@@ -88,6 +91,8 @@ def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayo
         completed = instant.completed
         if instant.is_completed and completed is None:
             completed = times.of(instant) or max(format_instant(files[path], zone), instant.requested)
+            if (end := ends.get(instant.requested)) is not None and completed >= end:
+                completed = max(format_instant(parse_instant_ms(end, zone) - 1, zone), instant.requested)
         named = replace(instant, action=_action(instant, target, clusterings), completed=completed, is_legacy=False)
         copy = target.path(named)
         if copy in found:

@@ -118,7 +118,7 @@ def stored_blocks(
 
     Requests and memory: as `sources_of_logs`.
     """
-    return slice_blocks(sources_of_logs(storage, files.logs), reading.timeline.is_committed, tally)
+    return slice_blocks(sources_of_logs(storage, files.logs), reading.timeline.is_committed, tally, is_whole=True)
 
 
 def key_parts(blocks: Sequence[LogBlock], reading: LogReading) -> list[KeyPart]:

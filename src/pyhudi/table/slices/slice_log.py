@@ -142,15 +142,20 @@ def any_write(instant: str) -> bool:
 
 
 def slice_blocks(
-    logs: Iterable[tuple[str, LogSource, int]], is_visible: Callable[[str], bool], tally: LogTally | None = None
+    logs: Iterable[tuple[str, LogSource, int]],
+    is_visible: Callable[[str], bool],
+    tally: LogTally | None = None,
+    *,
+    is_whole: bool = False,
 ) -> list[LogBlock]:
     """The data and delete blocks to merge, in the order in which they count. Their contents stay in the files.
 
     `logs`: path, source and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an
-    instant wrote. Left out are blocks that were rolled back, and blocks that a log compaction merged into a new block:
-    the new block stands in for them. A torn block, left by a writer that died, is passed over with a warning.
-    A log too small for a block is not read. Seen: a rollback of 0.15.0 lists the logs that markers name with a size of
-    1, whether or not they were ever written (`MarkerBasedRollbackStrategy`).
+    instant wrote. `is_whole`: these are all logs of a slice, so that what a log compaction merged is in the slice's
+    base file if it is not here: see `_compacted_order`. Left out are blocks that were rolled back, and blocks that a
+    log compaction merged into a new block: the new block stands in for them. A torn block, left by a writer that died,
+    is passed over with a warning. A log too small for a block is not read. Seen: a rollback of 0.15.0 lists the logs
+    that markers name with a size of 1, whether or not they were ever written (`MarkerBasedRollbackStrategy`).
 
     Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dying writer
     leaves.
@@ -178,7 +183,7 @@ def slice_blocks(
                 by_instant.setdefault(instant_time(block), []).append(block)
 
     whole = {instant: _of_best_attempt(blocks) for instant, blocks in by_instant.items()}
-    return [block for instant in _compacted_order(whole) for block in whole[instant]]
+    return [block for instant in _compacted_order(whole, is_whole=is_whole) for block in whole[instant]]
 
 
 def _of_best_attempt(blocks: list[LogBlock]) -> list[LogBlock]:
@@ -196,11 +201,13 @@ def _of_best_attempt(blocks: list[LogBlock]) -> list[LogBlock]:
     return [by_attempt[best][number] for number in sorted(by_attempt[best])]
 
 
-def _compacted_order(blocks: Blocks) -> list[str]:
+def _compacted_order(blocks: Blocks, *, is_whole: bool) -> list[str]:
     """The instants whose blocks count, oldest first. A log compaction stands where its newest source stood.
 
-    Example: writes 1, 2 and 3, then a log compaction 4 of 1 and 2: the order is 4, 3. A log compaction whose sources
-    are all gone keeps its own position. Spec: format/log-format.md section 5, step 4.
+    Example: writes 1, 2 and 3, then a log compaction 4 of 1 and 2: the order is 4, 3. A log compaction without any of
+    its sources does not count in the whole log of a slice: a compaction has merged them into the base file, and later
+    writes perhaps. Seen: Apache Hudi plans compactions beside running log compactions, and passes over these (1.2.0).
+    Elsewhere it keeps its own position. Spec: format/log-format.md section 5, step 4.
     """
     # Newest first, so that a log compaction which was itself compacted leads to the last one.
     into: dict[str, str] = {}
@@ -213,4 +220,6 @@ def _compacted_order(blocks: Blocks) -> list[str]:
     for position, instant in enumerate(blocks):
         positions = own if compacted_instants(blocks[instant][0]) else by_source
         positions[into.get(instant, instant)] = position
+    if is_whole:
+        return sorted(by_source, key=by_source.__getitem__)
     return sorted({**own, **by_source}, key=lambda instant: by_source.get(instant, own.get(instant, 0)))

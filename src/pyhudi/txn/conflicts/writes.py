@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyhudi.format.schema.differences import describe_changes
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import COMPACTION
+from pyhudi.format.timeline.records import COMPACTION, LOG_COMPACTION
 from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
 from pyhudi.txn.conflicts.changes import Change
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
@@ -86,7 +86,14 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
         return Refused(
             f"{now.uri}: {service.action} '{service.requested}', which was planned while this write ('{requested}') "
             f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again",
-            is_mendable=rules.doubles_rows,
+            is_mendable=rules.doubles_rows if service.action in CLUSTERINGS else not mine.change.replaced,
+        )
+
+    if turned := _turned(mine.change, now):
+        return Refused(
+            f"{now.uri}: a log compaction took file group '{turned[1]}' in partition '{turned[0]}' with rows that are "
+            f"older and rows that are newer than this write ('{requested}'), while it ran; run the write again",
+            is_mendable=True,
         )
 
     by_keys, text = set[str](), ""
@@ -164,11 +171,31 @@ def _frozen(mine: Change, service: Instant, rules: WriteRules) -> frozenset[File
     """The file groups that a write must not have changed if a service has planned to take them.
 
     A clustering takes the rows elsewhere, unless writes go first and the clustering gives way. A compaction would bring
-    the rows back that the write replaced; it looks at nothing that writes have done.
+    the rows back that the write replaced, and its base file, made of older rows, would count as newer than one that the
+    write made; it looks at nothing that writes have done.
     """
-    if service.action not in CLUSTERINGS:
-        return mine.replaced
-    return frozenset() if rules.passes_clusterings else mine.touched
+    if service.action in CLUSTERINGS:
+        return frozenset() if rules.passes_clusterings else mine.touched
+    return mine.replaced | mine.rewritten
+
+
+def _turned(mine: Change, now: TableState) -> FileGroup | None:
+    """A file group in whose log a log compaction would turn the order of writes; None if there is none.
+
+    A merged log stands where the newest of its sources stands. If that is later than this write, the older rows in it
+    would go before this write's. Seen: Apache Hudi plans log compactions beside writes that run (1.0.2, 1.2.0).
+    """
+    merged = {of.requested: of.appended for of in now.changes if of.operation == LOG_COMPACTION}
+    for group, service in now.planned.items():
+        if service.action == "logcompaction":
+            merged[service.requested] = merged.get(service.requested, frozenset()) | {group}
+
+    turned: set[FileGroup] = set()
+    for of in now.changes:
+        if not of.keeps_rows and of.requested > mine.requested:
+            later = [groups for requested, groups in merged.items() if requested > of.requested]
+            turned |= mine.appended & of.appended & frozenset().union(*later)
+    return min(turned, default=None)
 
 
 def _clashes(

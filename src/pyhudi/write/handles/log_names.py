@@ -39,8 +39,13 @@ def name_logs(plan: WritePlan, snapshot: Snapshot, pending: Mapping[FileGroup, I
 
 
 def slice_of_new_logs(base_instant: str, service: Instant | None) -> str:
-    """The slice that new logs belong to. Once a compaction is requested, it is the slice that the compaction makes."""
-    return service.requested if service is not None and service.action == "compaction" else base_instant
+    """The slice that new logs belong to. Once a compaction is requested, it is the slice that the compaction makes.
+
+    Unless the group has a newer base file, which counts before that of the compaction.
+    """
+    return (
+        max(base_instant, service.requested) if service is not None and service.action == "compaction" else base_instant
+    )
 
 
 def next_log(names: Iterable[str], file_id: str, base_instant: str) -> NewLog:

@@ -79,17 +79,20 @@ def rewrite_without(
 
     `counts`: the rows that the write inserts, updates and deletes.
     Memory: as `read_merged`, and one row group. Raises: Conflict while a log compaction of the group is pending: its
-    log would end up upon the new base file.
+    log would end up upon the new base file. So would, before version 8, the logs that are named after a pending
+    compaction. Seen: 1.2.0 takes them for logs of the newest slice, as long as the compaction is pending, and once it
+    has completed after the new base file was requested (`HoodieFileGroup.getBaseInstantTime`).
     """
     file_slice, reading = task.file_slice, target.reading
     assert file_slice is not None
     assert reading is not None
 
-    if task.log_compaction is not None:
+    if task.merging is not None:
+        action, call = task.merging.action, "compact" if task.merging.action == "compaction" else "log_compact"
         raise Conflict(
             f"file group '{task.file_id}' in partition '{task.partition}': the key '{keys[0]}' was deleted from it and "
-            f"comes back, so that it has to be compacted, which the pending logcompaction '{task.log_compaction}' "
-            "forbids; call log_compact(), which carries that out, then retry"
+            f"comes back, so that its base file has to be written anew, which the pending {action} "
+            f"'{task.merging.requested}' forbids; call {call}(), which carries that out, then retry"
         )
 
     name = BaseFileName(task.file_id, write_token, target.requested, target.settings.extension).format()

@@ -17,6 +17,7 @@ from pyhudi.table.view.pending import FileGroup
 from pyhudi.table.view.slice_catalog import SliceCatalog
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
+from pyhudi.versions import LogNaming
 from pyhudi.write.handles.log_names import name_logs
 from pyhudi.write.input.inserts import combines_rows, refuse_stored_keys
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WritableInput
@@ -71,17 +72,17 @@ def place_rows(
             refuse_to_end_doubled(snapshot.storage, snapshot.timeline, requested)
     else:
         rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None, refused=refused)
-    return Placement(rows, _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced)
+    plan = name_logs(plan, snapshot, pending)
+    return Placement(rows, _beside_merging(plan, pending, snapshot.config.version.log_naming), replaced)
 
 
-def _beside_log_compactions(plan: WritePlan, pending: Mapping[FileGroup, Instant]) -> WritePlan:
-    """The plan, whose tasks know of the log compactions that are pending of their groups."""
-    merging = {group: of.requested for group, of in pending.items() if of.action == "logcompaction"}
+def _beside_merging(plan: WritePlan, pending: Mapping[FileGroup, Instant], naming: LogNaming) -> WritePlan:
+    """The plan, whose tasks know of the pending services that forbid a new base file of their groups."""
+    actions = {"logcompaction", "compaction"} if naming is LogNaming.AFTER_SLICE else {"logcompaction"}
+    merging = {group: of for group, of in pending.items() if of.action in actions}
     if not merging:
         return plan
-    return WritePlan(
-        tuple(replace(task, log_compaction=merging.get((task.partition, task.file_id))) for task in plan.tasks)
-    )
+    return WritePlan(tuple(replace(task, merging=merging.get((task.partition, task.file_id))) for task in plan.tasks))
 
 
 def _by_buckets(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.index.bucket import BucketRule, unbucketed_uuid
 from pyhudi.table.view.file_system_view import FileSlice, NewLog, SourceFile
 from pyhudi.table.view.pending import FileGroup
@@ -40,7 +41,8 @@ class FileGroupTask:
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
     to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
-    to, oldest first. `log_compaction`: a pending log compaction of the group. `source`: as in `FileSlice`.
+    to, oldest first. `merging`: a pending service of the group beside which no base file of it may be written.
+    `source`: as in `FileSlice`.
     `doubled`: where a pending resizing is about to move the bucket's rows; they are logged there, too.
     """
 
@@ -58,7 +60,7 @@ class FileGroupTask:
     searched: FileSlice | None = None
     file_slice: FileSlice | None = None
     slice_logs: tuple[str, ...] = ()
-    log_compaction: str | None = None
+    merging: Instant | None = None
     source: SourceFile | None = None
     doubled: "DoubledRows | None" = None
 

@@ -94,6 +94,20 @@ def test_stored_logs_hold_their_writes_where_an_older_action_stays() -> None:
     assert held(done(2, "indexing"), logs=(4, 7)) == t(7)  # the write at 4 was archived before
 
 
+def test_stored_files_hold_their_writes_behind_a_commit_with_a_savepoint() -> None:
+    def held(stored: tuple[int, ...], from_slice: str | None = None, *, at: int | None = 3) -> str | None:
+        saved = [] if at is None else [done(at, "savepoint")]
+        of = timeline(*commits(1, 3, 5, 6, 7, 8), *saved)
+        barrier = archive_plan.savepoint_barrier(of, map(t, stored), from_slice=from_slice)
+        return barrier.requested if barrier is not None else None
+
+    assert held((1, 3, 6, 8)) == t(6)
+    assert held((1, 3)) is None
+    assert held((1, 3, 6), at=None) is None
+    assert held((1, 3, 7), t(1)) == t(5)
+    assert held((1, 3), t(8)) == t(8)
+
+
 def test_savepoints_restores_and_indexings_stay() -> None:
     others = [done(2, "restore"), done(3, "indexing"), done(8, "savepoint")]
 

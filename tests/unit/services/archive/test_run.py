@@ -250,6 +250,30 @@ def test_logs_hold_their_writes_while_an_index_build_stays_before_them() -> None
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [f"k{n}" for n in range(5)]
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_rows_stay_when_the_savepoint_goes_behind_which_their_writes_were_to_be_archived(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apache Hudi would not read them (`tests/interop/test_archived_timelines.py`), and archives them all the same."""
+    beyond = {**SMALL, "hoodie.archive.beyond.savepoint": "true", "hoodie.clean.automatic": "true"}
+    for archives_as_apache_hudi_does in (False, True):
+        if archives_as_apache_hudi_does:
+            monkeypatch.setattr("pyhudi.services.archive.run._savepoint_barrier", lambda _: None)
+        handles = Handles(MemoryStorage(), StepClock(), seeded_uuids(1), SerialExecutor())
+        table = handles.create(table_version=version, properties=beyond)
+        saved = table.upsert(arrow([Row("k", "saved", 1, 1)])).requested or ""
+        table.savepoint(saved)
+        for number in range(12):
+            table.upsert(arrow([Row("k", f"city {number}", 1, 1)]))
+        is_left = len(requested_times(table, history=False)) == 13
+        assert is_left is not archives_as_apache_hudi_does
+
+        table.delete_savepoint(saved)
+        assert len(table.scan().to_arrow()) == 13
+        table.upsert(arrow([Row("k", "last", 1, 1)]))
+        assert len(table.scan().to_arrow()) == 14
+
+
 def test_a_table_without_a_metadata_table_is_archived_too() -> None:
     table = table_on(MemoryStorage(), {"hoodie.metadata.enable": "false"})
     made = [write(table, number) for number in range(15)]

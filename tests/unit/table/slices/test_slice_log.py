@@ -30,12 +30,14 @@ def rollback(instant: str, target: str) -> bytes:
     return encode_rollback_block(instant_time=instant, target_instant_time=target)
 
 
-def instants(*files: bytes, is_visible: Callable[[str], bool] = lambda instant: True) -> list[str]:
+def instants(
+    *files: bytes, is_visible: Callable[[str], bool] = lambda instant: True, is_whole: bool = False
+) -> list[str]:
     storage = MemoryStorage()
     for number, content in enumerate(files):
         storage.put_new(f"log.{number}", content)
     logs = [(f"log.{number}", StoredFile(storage, f"log.{number}"), len(of)) for number, of in enumerate(files)]
-    return [instant_time(one) for one in slice_blocks(logs, is_visible)]
+    return [instant_time(one) for one in slice_blocks(logs, is_visible, is_whole=is_whole)]
 
 
 def test_blocks_come_as_they_lie_those_of_an_instant_together() -> None:
@@ -73,6 +75,12 @@ def test_a_log_compaction_stands_in_for_its_sources(
     content: Mapping[str, tuple[str, ...]], expected: list[str]
 ) -> None:
     assert instants(*(block(instant, compacts=of) for instant, of in content.items())) == expected
+
+
+def test_a_log_compaction_without_its_sources_does_not_count_in_the_whole_log_of_a_slice() -> None:
+    files = block("003", compacts=("001", "002")), block("004"), block("005", compacts=("002", "004"))
+    assert instants(*files) == ["003", "005"]
+    assert instants(*files, is_whole=True) == ["005"]
 
 
 def test_a_log_compaction_that_is_not_committed_stands_in_for_nothing() -> None:

@@ -182,7 +182,33 @@ def test_a_compaction_that_was_planned_meanwhile_stops_whoever_replaced_its_grou
     plan = {A: Instant(MEANWHILE, "compaction", "REQUESTED")}
 
     assert judged(change(appended=[A]), planned=plan) == Proceed()
-    assert isinstance(judged(change(operation="DELETE_PARTITION", replaced=[A]), planned=plan), Refused)
+    found = judged(change(operation="DELETE_PARTITION", replaced=[A]), planned=plan)
+    assert isinstance(found, Refused)
+    assert not found.is_mendable
+
+
+@pytest.mark.parametrize("action", ["compaction", "logcompaction"])
+def test_a_compaction_that_was_planned_meanwhile_stops_whoever_wrote_a_base_file_anew(action: str) -> None:
+    """The compaction's base file is made of older rows, and its time is later: it would count as the newest."""
+    found = judged(change(rewritten=[A]), planned={A: Instant(MEANWHILE, action, "REQUESTED")})
+
+    assert isinstance(found, Refused)
+    assert found.is_mendable
+
+
+def test_a_log_compaction_of_older_and_newer_writes_does_not_go_before_a_write() -> None:
+    """Its merged rows stand where the newest of the writes stands."""
+    apart, mine, newer = frozenset({MEANWHILE}), change(appended=[A]), other(appended=[A])
+    both, last = replace(RULES, shares_logs=True), f"{MEANWHILE[:-1]}9"
+    plan = {A: Instant(last, "logcompaction", "REQUESTED")}
+
+    assert judged(mine, planned=plan, rules=both) == Proceed()
+    for found in (
+        judged(mine, newer, planned=plan, rules=both, apart=apart),
+        judged(mine, newer, change(last, "LOG_COMPACT", appended=[A]), rules=both, apart=apart),
+    ):
+        assert isinstance(found, Refused)
+        assert found.is_mendable
 
 
 @pytest.mark.parametrize("action", ["clustering", "replacecommit"])
