@@ -80,10 +80,10 @@ def test_seeds_that_found_a_fault(seed: int, faults: Faults) -> None:
     back. 50000: it shortens a log that the rollback has seen. 50083: a rollback is planned after another writer did it.
     60011, 60058: a heartbeat comes back that another writer has removed, and files are left that no commit knows.
     50039 since then: a rollback of a write whose older slice was cleaned away.
-    1000449: a restore takes a rollback of version 6 off the timeline, whose logs stay. 1001508: an index is built, its
-    heartbeat stays for want of an answer, and the build was completed once more. 1009337: a delete finds none of its
-    keys in a bucket, where another writer inserts one of them before the delete completes. 1011613: the metadata table is compacted by a clock that is ahead, while
-    a write works that completes by one that is behind.
+    1000449: a restore takes a rollback of version 6 off the timeline, whose logs stay. 1001508: an index is built,
+    its heartbeat stays for want of an answer, and the build was completed once more. 1009337: a delete finds none of
+    its keys in a bucket, where another writer inserts one of them before the delete completes. 1011613: the metadata
+    table is compacted by a clock that is ahead, while a write works that completes by one that is behind.
     """
     no_fault_in(range(seed, seed + 1), faults)
 

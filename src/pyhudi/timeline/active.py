@@ -105,8 +105,8 @@ class Timeline:
         """The requested times of archived writes that are later than the first write on this timeline.
 
         Archiving beyond a savepoint leaves the savepoint's commit behind; once the savepoint is deleted, that commit is
-        the first. Seen: Apache Hudi reads no file of these writes, with the savepoint or
-        without (0.15.0, 1.0.2, 1.2.0).
+        the first. Seen: Apache Hudi reads no file of these writes, with the savepoint or without it (0.15.0, 1.0.2,
+        1.2.0).
         """
         return frozenset(i.requested for i in self.archived_writes(requested_from=self.start))
 
