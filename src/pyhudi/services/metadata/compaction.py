@@ -108,12 +108,21 @@ class MetadataCompactor:
 
         An indexing may be pending on the data table's timeline: what is complete here of its index counts.
         A pending compaction still has logs upon it, which only its writer can carry out.
+
+        Where a compaction is named after the newest delta commit, no data action up to that one may be pending.
+        Seen: 0.15.0 cannot roll back an action older than such a compaction, and each of its cleans fails then
+        (`HoodieBackedTableMetadataWriter.validateRollback`).
         Spec: format/metadata-table.md section 11.
         """
         timeline = self.table.timeline
+        if any(i.action in _KINDS for i in timeline.pending):
+            return False
+
         unfinished = {i.requested for i in self.data_timeline.pending if i.action != "indexing"}
-        is_pending = any(i.action in _KINDS for i in timeline.pending)
-        return not is_pending and all(i.requested not in unfinished for i in timeline.completed_writes)
+        if self.table.config.version.metadata_instants.have_suffixes:
+            newest = by_name.newest_deltacommit(self.table)
+            return all(requested > newest for requested in unfinished)
+        return all(i.requested not in unfinished for i in timeline.completed_writes)
 
     def _is_worth_log_compaction(self, file_slice: FileSlice, blocks_min: int) -> bool:
         """Whether the log has so many blocks, of more than one instant, that can be merged into one record a key."""

@@ -151,7 +151,7 @@ def compaction_instant(table: MetadataTable) -> str | None:
 
     None after a log compaction, which has a suffix itself: there is nothing new to compact.
     """
-    newest = _newest_deltacommit(table)
+    newest = newest_deltacommit(table)
     return None if newest in table.timeline.log_compactions else f"{newest}{COMPACTION_SUFFIX}"
 
 
@@ -160,11 +160,12 @@ def log_compaction_instant(table: MetadataTable) -> str | None:
 
     None after a delta commit that has a suffix: readers would not know two suffixes.
     """
-    newest = _newest_deltacommit(table)
+    newest = newest_deltacommit(table)
     return f"{newest}{LOG_COMPACTION_SUFFIX}" if is_of_data(newest) else None
 
 
-def _newest_deltacommit(table: MetadataTable) -> str:
+def newest_deltacommit(table: MetadataTable) -> str:
+    """The requested time of the newest completed delta commit of the metadata table."""
     return max(i.requested for i in table.timeline.completed_writes if i.action == "deltacommit")
 
 

@@ -1,0 +1,66 @@
+"""pyhudi could compact the metadata table while a write of Apache Hudi is pending that it cannot roll back then."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiTable
+from tests.interop.test_two_at_once import LOCK, THEIRS
+from tests.support.reference.client import ReferenceHudi
+
+ROWS = pa.table({"id": ["a", "b"], "ts": pa.array([1, 1], pa.int64())})
+KNOWN: dict[str, Any] = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+}
+
+
+def begin_write(path: Path, action: str) -> Path:
+    """A write of theirs that has begun and is alive, as their writers leave it. Returns its heartbeat."""
+    meta = path / ".hoodie"
+    newest = max(file.name[:17] for file in meta.glob("2*"))
+    requested = f"{int(newest) + 1:017d}"
+    (meta / f"{requested}.{action}.requested").touch()
+    inflight = f"{requested}.inflight" if action == "commit" else f"{requested}.{action}.inflight"
+    (meta / inflight).write_text("{}")
+    (meta / ".heartbeat").mkdir(exist_ok=True)
+    heartbeat = meta / ".heartbeat" / requested
+    heartbeat.touch()
+    return heartbeat
+
+
+def is_compacted_since(path: Path, requested: str) -> bool:
+    return any(file.name > requested for file in (path / ".hoodie/metadata/.hoodie").glob("*001.commit"))
+
+
+@pytest.mark.parametrize("table_type, action", [("COPY_ON_WRITE", "commit"), ("MERGE_ON_READ", "deltacommit")])
+def test_what_was_pending_is_rolled_back(
+    hudi_0150: ReferenceHudi, tmp_path: Path, table_type: str, action: str
+) -> None:
+    path = tmp_path / "rides"
+    table = HudiTable.create(
+        path, name="rides", record_key="id", ordering="ts", table_type=table_type, table_version=6
+    )  # fmt: skip
+    table.upsert(ROWS)
+    theirs = begin_write(path, action)
+    ours = HudiTable.open(path, options={**LOCK, "hoodie.metadata.compact.max.delta.commits": "2"})
+    for _ in range(5):
+        ours.upsert(ROWS)
+    assert list((path / ".hoodie").glob(f"{theirs.name}*inflight"))
+    assert not is_compacted_since(path, theirs.name)
+
+    os.utime(theirs, (1, 1))
+    stated: dict[str, Any] = {**KNOWN, **LOCK, **THEIRS, "hoodie.datasource.write.table.type": table_type}
+    hudi_0150.write(path, ROWS, **stated)
+
+    assert not list((path / ".hoodie").glob(f"{theirs.name}*inflight"))
+    ours.upsert(ROWS)
+    assert is_compacted_since(path, theirs.name)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b"]
+    assert hudi_0150.read(path).num_rows == 2
+    assert table.metadata.validate().is_valid
