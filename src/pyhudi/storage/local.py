@@ -182,6 +182,11 @@ class LocalStorage:
         with write_errors(full, "sweep"):
             return sweep_temporaries(full, written_before_ms)
 
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        full = self._to_write(path)
+        with write_errors(full, "date"):
+            os.utime(full, ns=(modified_ms * 1_000_000,) * 2)
+
     def _file(self, path: str) -> str:
         return self._base + check_file_path(path)
 

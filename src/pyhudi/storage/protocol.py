@@ -136,6 +136,20 @@ def sweep(storage: Storage, folder: str, *, written_before_ms: int) -> int:
     return storage.sweep(folder, written_before_ms=written_before_ms)
 
 
+@runtime_checkable
+class DatedStorage(Protocol):
+    """A storage that lets a caller choose when a file was modified. Object stores do not."""
+
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        """Say that a file was modified at a time. Raises: Unavailable if there is no such file."""
+
+
+def set_modified(storage: Storage, path: str, modified_ms: int) -> None:
+    """As `DatedStorage.set_modified`. Does nothing for a storage that keeps its own times."""
+    if isinstance(storage, DatedStorage):
+        storage.set_modified(path, modified_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class FileVersion:
     """The version of a file's content, unlike any other version's: S3 and Azure have a tag, Google a generation."""

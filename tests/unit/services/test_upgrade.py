@@ -2,6 +2,7 @@
 them already. Small tables go both ways here, in memory."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -40,6 +41,15 @@ def test_a_table_that_comes_back_from_version_6_has_its_completion_times(kind: s
     newest = table.scan()
     assert not [file for file in newest.files() if ".log." in file], "logs that a base file holds are read again"
     assert table.upgrade(9, dry_run=True).steps
+
+
+def test_on_local_disk_a_downgrade_to_version_6_dates_its_files(tmp_path: Path) -> None:
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+    for ts in (1, 2):
+        table.upsert(arrow([Row("a", "oslo", ts, ts)]))
+    times = {i.requested: i.completed for i in table.timeline()}
+    table.downgrade(6)
+    assert {i.requested: i.completed for i in table.timeline() if i.requested in times} == times
 
 
 @pytest.mark.parametrize("is_planned", [False, True], ids=["no plan", "a compaction is planned"])

@@ -17,6 +17,7 @@ from pyhudi.errors import Invalid, Unavailable
 from pyhudi.storage import local_files
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.local_files import TEMPORARY_PREFIX
+from pyhudi.storage.protocol import set_modified
 
 
 @pytest.fixture
@@ -159,6 +160,16 @@ def test_listings_show_neither_checksums_nor_temporary_files(storage: LocalStora
     (tmp_path / f"{TEMPORARY_PREFIX}1-ff").write_bytes(b"left by a crash")
 
     assert [file.path for file in storage.list("", recursive=True)] == [".a1f0_20260101.log.1_0-1-1"]
+
+
+def test_a_file_is_dated(storage: LocalStorage) -> None:
+    storage.put("folder/file", b"x")
+    set_modified(storage, "folder/file", 1_700_000_000_123)
+    found = storage.head("folder/file")
+    assert found is not None
+    assert found.modified_ms == 1_700_000_000_123
+    with pytest.raises(Unavailable):
+        set_modified(storage, "folder/none", 1)
 
 
 def test_a_sweep_takes_the_old_temporary_files_of_a_folder(storage: LocalStorage, tmp_path: Path) -> None:

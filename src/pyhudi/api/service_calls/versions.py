@@ -60,9 +60,10 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
     ) -> VersionResult:  # fmt: skip
         """Make the table one of an earlier version: 8, 7, 6 or 5. Otherwise as `upgrade`.
 
-        Indexes that the version does not have go. On the way from 8 to 7 or 6 older slices of merge-on-read tables
-        are cleaned away, if they have logs. Raises: as `upgrade`; Invalid for a later version; Conflict while a
-        savepoint holds such a log.
+        Indexes that the version does not have go. At version 6 time travel to before the downgrade may miss rows of
+        merge-on-read tables, whose logs it finds by other names. In an object store their older slices are cleaned
+        away, if they have logs. Raises: as `upgrade`; Invalid for a later version; Conflict while a savepoint holds
+        such a log there.
         """
         if to is None:
             raise Invalid(f"downgrade table '{self._handle.name}': expected the version to go to, found None")

@@ -27,7 +27,7 @@ from pyhudi.services.upgrade.timeline_copy import (
     remove_timeline,
     timeline_files,
 )
-from pyhudi.storage.protocol import Storage
+from pyhudi.storage.protocol import DatedStorage, Storage
 from pyhudi.table.facts.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
 from pyhudi.table.facts.properties_file import replace_table_properties
 from pyhudi.table.view.snapshot import Snapshot
@@ -93,7 +93,7 @@ def steps_in_words(snapshot: Snapshot, target: TableVersion) -> tuple[str, ...]:
         f"copy {sum(1 for _ in snapshot.timeline)} instants of the timeline, and the history, from the layout of "
         f"version {config.version} to that of version {target}",
     ] if source != wanted else []  # fmt: skip
-    old_logs = ["clean away older file slices, if they have logs"] if _slices_otherwise(config, target) else []
+    old_logs = ["clean away older file slices, if they have logs"] if _slices_otherwise(snapshot, target) else []
     names = sorted(config.properties.keys() | after.keys())
     changed = [name for name in names if config.properties.get(name) != after.get(name)]
     path = " -> ".join(map(str, versions_between(config.version, target)))
@@ -148,9 +148,10 @@ def find_log_out_of_place(snapshot: Snapshot, target: TableVersion) -> str | Non
 
     Such logs bring rows back that the newest base file has replaced. Seen: on version 6 Apache Hudi 1.x goes by when
     the files of completed instants were modified (`CompletionTimeQueryViewV1`), which is when the table went there.
-    0.15.0 goes by names. Requests: listings as for a scan of the whole table, if the version slices logs otherwise.
+    0.15.0 goes by names. Where files may be dated, they say the times of before. Requests: listings as for a scan of
+    the whole table, if the version slices logs otherwise.
     """
-    if not _slices_otherwise(snapshot.config, target):
+    if not _slices_otherwise(snapshot, target):
         return None
     for partition in snapshot.listing.partitions():
         for file in snapshot.listing.files(partition):
@@ -160,9 +161,10 @@ def find_log_out_of_place(snapshot: Snapshot, target: TableVersion) -> str | Non
     return None
 
 
-def _slices_otherwise(config: TableConfig, target: TableVersion) -> bool:
-    naming = config.version.log_naming
-    return config.is_merge_on_read and naming is LogNaming.AFTER_WRITE and target.log_naming is LogNaming.AFTER_SLICE
+def _slices_otherwise(snapshot: Snapshot, target: TableVersion) -> bool:
+    config, naming = snapshot.config, snapshot.config.version.log_naming
+    changes = naming is LogNaming.AFTER_WRITE and target.log_naming is LogNaming.AFTER_SLICE
+    return config.is_merge_on_read and changes and not isinstance(snapshot.storage, DatedStorage)
 
 
 def finish(session: WriteSession, change: VersionChange) -> None:

@@ -22,7 +22,7 @@ from pyhudi.format.timeline.instant_text import format_instant, parse_instant_ms
 from pyhudi.format.timeline.lsm import HistoryFileName
 from pyhudi.format.timeline.records import MOVES
 from pyhudi.services.upgrade.completion_times import CompletionTimes, keep_times, read_times
-from pyhudi.storage.protocol import Storage
+from pyhudi.storage.protocol import Storage, set_modified
 from pyhudi.table.view.schema_on_read import SCHEMA_FOLDER, list_history
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.timeline.log_history import append_states, read_entries, remove_logs
@@ -68,7 +68,9 @@ def copy_timeline(
     From layout 1, when a file was modified is taken for when its instant completed, as Apache Hudi does; a copied file
     may be older than its own instant, and then completes right after it. An instant that came from layout 2 has its
     completion time of there. `ends`: requested times of writes that completed before the times here, whatever the dates
-    of their files say: those of a table that was copied are all later.
+    of their files say: those of a table that was copied are all later. To layout 1, the copy is dated accordingly where
+    the storage allows it. Seen: 1.2.0 lays the logs of older slices upon the newest base files otherwise
+    (`HoodieFileGroup.getBaseInstantTime`).
     """
     files = timeline_files(storage, source)
     found = {path: instant for path in files if (instant := source.parse(path.rpartition("/")[2])) is not None}
@@ -101,6 +103,8 @@ def copy_timeline(
                 continue
             replaced.add(copy)
         storage.put(copy, content)
+        if instant.completed is not None and not target.has_completion_times:
+            set_modified(storage, copy, parse_instant_ms(instant.completed, zone))
     return frozenset(replaced)
 
 
