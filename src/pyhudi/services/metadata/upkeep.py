@@ -196,7 +196,8 @@ class MetadataTableUpkeep:
         if remove_pending_compactions(table, confirm=self.hold.confirm) or has_dead:
             table = open_metadata_table(self.storage, self.zone)
 
-        self._come_after(table.timeline)  # a write may have died after it had begun here
+        if (self._newest(table.timeline) or "") > (self._newest(snapshot.timeline) or ""):
+            self._come_after(table.timeline)  # a write died after it had begun here
 
         # What is being built has no base file yet, and must not get one that hides those to come.
         kept = {index.partition for index in self._kept(config, lambda: snapshot.schema_with_meta)}
@@ -380,8 +381,10 @@ class MetadataTableUpkeep:
 
     def _come_after(self, timeline: Timeline) -> None:
         """Make every new time later than any on a timeline, wherever the clock stands."""
-        if (newest := newest_heeded(timeline, self.clock, self.zone)) is not None:
-            issue_instant(self.clock, self.zone, after=newest)
+        issue_instant(self.clock, self.zone, after=self._newest(timeline))
+
+    def _newest(self, timeline: Timeline) -> str | None:
+        return newest_heeded(timeline, self.clock, self.zone)
 
     def _config(self) -> TableConfig:
         return self._lists.config()
