@@ -96,8 +96,10 @@ class Timeline:
             return False
         if self.until is not None and requested > self.until:
             return False
-        if self.start is None or requested < self.start:
-            return self.start is not None
+        if self.start is None:
+            return False
+        if requested < self.start:
+            return True
         return requested < max(self.completed_requested_times, default="") and requested in self._archived_since_start
 
     @cached_property

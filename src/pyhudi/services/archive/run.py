@@ -10,7 +10,7 @@ they left. Seen: Apache Hudi holds its lock until all instants are archived (`Ti
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
@@ -27,6 +27,7 @@ from pyhudi.services.archive.targets import archive_target, instant_key
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.commits import read_newest_clean
+from pyhudi.table.view.listing import walk
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
@@ -159,37 +160,36 @@ def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> Archival
     if snapshot.config.has_metadata_table:
         metadata = open_metadata_table(storage, snapshot.zone).timeline
         barriers.append(archive_plan.metadata_barrier(timeline, metadata))
-    if snapshot.config.layout.has_completion_times and archive_plan.first_staying(timeline) is not None:
-        barriers.append(archive_plan.stored_logs_barrier(timeline, _stored_logs(snapshot)))
-    if settings.is_beyond_savepoint and any(i.action == "savepoint" for i in timeline):
-        barriers.append(_savepoint_barrier(snapshot))
+
+    plan = plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
+    staying = archive_plan.first_staying(timeline)
+    if staying is None or not plan.instants or plan.instants[-1].requested <= staying.requested:
+        return plan
+    barriers += _barriers_of_files(snapshot, is_beyond_savepoint=settings.is_beyond_savepoint)
     return plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
 
 
-def _savepoint_barrier(snapshot: Snapshot) -> Barrier | None:
-    """As `savepoint_barrier`, of the files that are stored. Listings as for a scan of the whole table."""
-    bases = (BaseFileName.parse(name) for name in _stored_names(snapshot))
-    stored, logs = {base.requested for base in bases if base is not None}, set(_stored_logs(snapshot))
-    if snapshot.config.version.log_naming is LogNaming.AFTER_WRITE:
-        return archive_plan.savepoint_barrier(snapshot.timeline, stored | logs)
-    return archive_plan.savepoint_barrier(snapshot.timeline, stored, from_slice=min(logs, default=None))
+def _barriers_of_files(snapshot: Snapshot, *, is_beyond_savepoint: bool) -> list[Barrier | None]:
+    """The barriers that stored files are to writes behind an action that stays. Listings as for a scan of the table."""
+    config, timeline = snapshot.config, snapshot.timeline
+    holds_logs = config.is_merge_on_read and config.layout.has_completion_times
+    if not holds_logs and not is_beyond_savepoint:
+        return []
 
+    bases, logs = set[str](), set[str]()
+    for _, files in walk(snapshot.listing):
+        for name in (file.name for file in files):
+            if base := BaseFileName.parse(name):
+                bases.add(base.requested)
+            elif (log_name := LogFileName.parse(name)) and not log_name.is_cdc:
+                logs.add(log_name.instant)
 
-def _stored_logs(snapshot: Snapshot) -> Iterator[str]:
-    """Requested times of the writes whose logs are stored. Listings as for a scan of the whole table."""
-    if snapshot.config.table_type != "MERGE_ON_READ":
-        return
-    for name in _stored_names(snapshot):
-        log = LogFileName.parse(name)
-        if log is not None and not log.suffix:
-            yield log.instant
-
-
-def _stored_names(snapshot: Snapshot) -> Iterator[str]:
-    partitions = snapshot.listing.partitions()
-    snapshot.listing.expect(partitions)
-    for partition in partitions:
-        yield from (file.name for file in snapshot.listing.files(partition))
+    found = [archive_plan.stored_logs_barrier(timeline, logs)] if holds_logs else []
+    if is_beyond_savepoint and config.version.log_naming is LogNaming.AFTER_WRITE:
+        found.append(archive_plan.savepoint_barrier(timeline, bases | logs))
+    elif is_beyond_savepoint:
+        found.append(archive_plan.savepoint_barrier(timeline, bases, from_slice=min(logs, default=None)))
+    return found
 
 
 def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | None:

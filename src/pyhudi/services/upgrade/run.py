@@ -30,6 +30,7 @@ from pyhudi.services.upgrade.timeline_copy import (
 from pyhudi.storage.protocol import DatedStorage, Storage
 from pyhudi.table.facts.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
 from pyhudi.table.facts.properties_file import replace_table_properties
+from pyhudi.table.view.listing import walk
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout, layout_of
 from pyhudi.txn.action.session import WriteSession, refuse_unwritable
@@ -153,8 +154,8 @@ def find_log_out_of_place(snapshot: Snapshot, target: TableVersion) -> str | Non
     """
     if not _slices_otherwise(snapshot, target):
         return None
-    for partition in snapshot.listing.partitions():
-        for file in snapshot.listing.files(partition):
+    for partition, files in walk(snapshot.listing):
+        for file in files:
             log_name = LogFileName.parse(file.name)
             if log_name is not None and not log_name.is_cdc:
                 return join(partition, file.name)
@@ -232,10 +233,10 @@ def _ends_of_slices(snapshot: Snapshot, after: TimelineLayout) -> dict[str, str]
     if not snapshot.config.is_merge_on_read or before.has_completion_times or not after.has_completion_times:
         return {}
     ends: dict[str, str] = {}
-    for partition in snapshot.listing.partitions():
+    for _, files in walk(snapshot.listing):
         bases: dict[str, set[str]] = {}
         logs: dict[str, set[str]] = {}
-        for name in (file.name for file in snapshot.listing.files(partition)):
+        for name in (file.name for file in files):
             base, log_name = BaseFileName.parse(name), LogFileName.parse(name)
             if base is not None and snapshot.timeline.is_committed(base.requested):
                 bases.setdefault(base.file_id, set()).add(base.requested)

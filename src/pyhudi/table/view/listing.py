@@ -33,6 +33,13 @@ class FileListing(Protocol):
         """Announces that the files of these partitions will be asked for, so that they can be read together."""
 
 
+def walk(listing: FileListing) -> Iterator[tuple[str, list[ListedFile]]]:
+    """Each partition with its files, in the order of their paths."""
+    partitions = listing.partitions()
+    listing.expect(partitions)
+    return ((partition, listing.files(partition)) for partition in partitions)
+
+
 class StorageListing:
     """The listing that walks the storage.
 

@@ -43,9 +43,9 @@ def slice_of_new_logs(base_instant: str, service: Instant | None) -> str:
 
     Unless the group has a newer base file, which counts before that of the compaction.
     """
-    return (
-        max(base_instant, service.requested) if service is not None and service.action == "compaction" else base_instant
-    )
+    if service is None or service.action != "compaction":
+        return base_instant
+    return max(base_instant, service.requested)
 
 
 def next_log(names: Iterable[str], file_id: str, base_instant: str) -> NewLog:

@@ -258,7 +258,7 @@ def test_rows_stay_when_the_savepoint_goes_behind_which_their_writes_were_to_be_
     beyond = {**SMALL, "hoodie.archive.beyond.savepoint": "true", "hoodie.clean.automatic": "true"}
     for archives_as_apache_hudi_does in (False, True):
         if archives_as_apache_hudi_does:
-            monkeypatch.setattr("pyhudi.services.archive.run._savepoint_barrier", lambda _: None)
+            monkeypatch.setattr("pyhudi.services.archive.plan.savepoint_barrier", lambda *_, **__: None)
         handles = Handles(MemoryStorage(), StepClock(), seeded_uuids(1), SerialExecutor())
         table = handles.create(table_version=version, properties=beyond)
         saved = table.upsert(arrow([Row("k", "saved", 1, 1)])).requested or ""
