@@ -5,6 +5,8 @@ Each text is also asked of the same rows as a temporary view, of which Spark kno
 """
 
 from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,15 @@ ASKED = (
     "SELECT _hoodie_record_key FROM {t} WHERE _hoodie_record_key IN ('k5', 'id:k5,n:5', '5')",
 )
 """Texts that a record index answers, of whichever columns the key is."""
+
+PLAIN = (
+    "SELECT * FROM {t} WHERE id = 'k7' AND n = 7",
+    "SELECT x, n FROM {t} AS one WHERE one.id = 'k7' AND n IN (7, 8)",
+    "SELECT `x`, p FROM {t} WHERE id IN ('k1', 'k2', 'none') AND n < 3 AND n IN (1, 2, 3) AND p >= 'p1'",
+    "SELECT _hoodie_record_key, ts FROM {t} WHERE id = 'k3' AND n = 3 AND _hoodie_partition_path != 'none' -- all",
+    "SELECT id FROM {t} WHERE id = 'k4' AND n = 4",
+)
+"""Texts that are answered without Spark, but for the fourth, which Spark must compare."""
 
 NOT_OF_KEYS = (
     "SELECT x FROM {t} WHERE (id = 'k7' AND n = 7) OR x = 3",
@@ -106,6 +117,94 @@ def test_queries_for_keys_have_the_rows_of_any_query(session: Any, named: HudiTa
     for text in NOT_OF_KEYS:
         assert_same_rows(collected(session.sql(text.format(t=BY_NAME))), collected(session.sql(text.format(t="plain"))))
     assert not key_queries._found
+
+
+def is_told(frame: Any) -> bool:
+    """Whether Spark has not heard of the rows yet."""
+    return "_jdf" in type(frame).__dict__ and frame.__dict__.get("_jdf") is None
+
+
+def test_plain_queries_for_keys_are_told_as_spark_tells_them(session: Any, named: HudiTable) -> None:
+    for text in PLAIN:
+        frame = session.sql(text.format(t=BY_NAME))
+        assert is_told(frame) == ("!=" not in text), text
+        told = frame.collect()
+        assert (frame.count(), frame.isEmpty(), frame.first()) == (len(told), not told, told[0] if told else None)
+        assert (frame.take(1), frame.head(5)) == (told[:1], told[:5])
+        assert is_told(frame) == ("!=" not in text), text
+        assert_same_rows(collected(frame), collected(session.sql(text.format(t="plain"))))
+        assert not is_told(frame)
+        assert repr(frame.limit(10).collect()) == repr(told)
+        assert frame.filter("1 = 1").columns == [*told[0].__fields__] if told else True
+
+
+def test_values_of_told_rows_are_those_of_spark(session: Any, tmp_path: Path) -> None:
+    moments = [datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(2026, 7, 1), None]
+    given = pa.table({
+        "id": ["a", "b", "c"],
+        "yes": [True, False, None],
+        "small": pa.array([-1, 2, None], pa.int32()),
+        "half": pa.array([0.1, float("nan"), None], pa.float32()),
+        "real": [-0.0, float("inf"), None],
+        "fine": pa.array([Decimal("0E-10"), Decimal("-1.5000000000"), None], pa.decimal128(30, 10)),
+        "day": [date(1, 1, 1), date(9999, 12, 31), None],
+        "at": pa.array(moments, pa.timestamp("us", "UTC")),
+        "local": pa.array(moments, pa.timestamp("us")),
+        "text": ["", "ä\\'\0", None],
+    })  # fmt: skip
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", table_version=9)
+    table.upsert(given)
+    table.build_index("record_index")
+    session.sql(f"CREATE TABLE {BY_NAME} USING hudi LOCATION '{tmp_path}/t'")
+    try:
+        frame = session.sql(f"SELECT * FROM {BY_NAME} WHERE id IN ('a', 'b', 'c')")
+        assert is_told(frame)
+        told = frame.collect()
+        assert repr(told) == repr(frame.filter("id > ''").collect())
+        assert [type(one) for row in told for one in row] == [type(one) for row in frame.tail(9) for one in row]
+    finally:
+        session.sql(f"DROP TABLE {BY_NAME}")
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_other_spellings_are_told_by_spark(session: Any, named: HudiTable) -> None:
+    text = f"SELECT X FROM {BY_NAME} WHERE ID = 'k7'"
+    assert session.sql(text).collect()[0].asDict() == {"X": 7}
+    session.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+            session.sql(text)
+        with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+            session.sql(f"SELECT x FROM {BY_NAME} WHERE ID = 'k7'")
+    finally:
+        session.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+def test_told_rows_go_wherever_rows_go(session: Any, named: HudiTable, tmp_path: Path) -> None:
+    frame = session.sql(f"SELECT id, x FROM {BY_NAME} WHERE id IN ('k7', 'k8')")
+    assert is_told(frame)
+    frame.createOrReplaceTempView("told")
+    try:
+        assert [row.s for row in session.sql("SELECT sum(x) AS s FROM told").collect()] == [15]
+    finally:
+        session.catalog.dropTempView("told")
+    again = session.sql(f"SELECT id, x FROM {BY_NAME} WHERE id IN ('k7', 'k8')")
+    assert sorted(row.x for row in again.unionAll(frame).collect()) == [7, 7, 8, 8]
+    assert sorted(row.x for row in again.join(frame, "id").select(again.x).collect()) == [7, 8]
+    fresh = session.sql(f"SELECT id, x FROM {BY_NAME} WHERE id = 'k7'")
+    fresh.write.parquet(str(tmp_path / "out"))
+    assert session.read.parquet(str(tmp_path / "out")).collect() == [("k7", 7)]
+    cached = session.sql(f"SELECT id, x FROM {BY_NAME} WHERE id = 'k7'").cache()
+    assert cached.collect() == [("k7", 7)]
+    cached.unpersist()
+
+
+@pytest.mark.parametrize("named", ["copy on write"], indirect=True)
+@pytest.mark.parametrize("text", ["id = 'k{n}'", "id = {key}", "id = {key} AND n = {n}"])
+def test_texts_with_places_for_values(session: Any, named: HudiTable, text: str) -> None:
+    found = session.sql(f"SELECT x FROM {BY_NAME} WHERE {text}", n=7, key="k7")
+    assert [row.x for row in found.collect()] == [7]
 
 
 @pytest.mark.parametrize("named", ["copy on write"], indirect=True)

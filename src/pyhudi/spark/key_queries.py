@@ -12,19 +12,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.connect.texts import literal_texts
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
+from pyhudi.engine.spark.read.told_rows import can_tell, told_dataframe
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.spark.plain_columns import plain_types
+from pyhudi.sql.key_select import find_plain_select, names_are
 from pyhudi.sql.names_used import names_used
 from pyhudi.sql.parameters import with_literals
+from pyhudi.sql.plain_conditions import Plain
 from pyhudi.sql.reads import Read, find_reads
 from pyhudi.sql.words import quoted_name, quoted_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from pyhudi.spark.session import SqlSession
@@ -60,10 +65,11 @@ _found: dict[str, DataFrame] = {}
 @contextmanager
 def key_scans(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None
-) -> Iterator[KeyText | None]:
-    """The text with a call of `FOUND_ROWS` for each table that it asks for record keys, while Spark analyses it.
+) -> Iterator[DataFrame | KeyText | None]:
+    """The answer to a text that asks one table for record keys by comparisons alone. To any other text that asks for
+    them: the text with a call of `FOUND_ROWS` for each table that it asks so, while Spark analyses it.
 
-    None where there is no such table. The call has the rows of the table for which its condition can hold, and the text
+    None where there is no such table. A call has the rows of the table for which its condition can hold, and the text
     keeps the condition.
     """
     calls: list[str] = []
@@ -83,7 +89,7 @@ def rows_of_call(call: str) -> DataFrame:
 
 def _with_calls(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None, calls: list[str]
-) -> KeyText | None:
+) -> DataFrame | KeyText | None:
     if not _MAY_ASK.match(text) or _LEFT_TO_SPARK.search(text) or not can_take_arrow(session.spark):
         return None
     if '"' in text and session.quotes_names:
@@ -95,7 +101,11 @@ def _with_calls(
         path = None if where is None else _path_of(session, read)
         if where is None or path is None:
             continue
-        rows = _rows(session, path, where, read.called, names)
+        table = HudiTable.open(path, options=session.read_options())
+        answer = _whole_answer(session, table, text, read, where) if len(reads) == 1 else None
+        if answer is not None:
+            return _told(session, answer)
+        rows = _rows(session, table, where, read.called, names)
         if rows is None:
             continue
         call = f"query {next(_numbers)}"
@@ -107,16 +117,41 @@ def _with_calls(
     return KeyText("".join(pieces) + text[start:], len(calls) < len(reads)) if calls else None
 
 
-def _rows(session: SqlSession, path: str, where: str, called: str, names: frozenset[str] | None) -> DataFrame | None:
+def _whole_answer(session: SqlSession, table: HudiTable, text: str, read: Read, where: str) -> Scan | None:
+    """The scan whose rows are the answer of a text that reads this table alone; None where more is to be done than
+    to compare columns with literals.
+    """
+    select = find_plain_select(text, read.called, read.alone_where or "")
+    schema = table.schema()
+    condition = None if select is None else session.whole_condition(where, read.called, _types(schema))
+    if select is None or condition is None:
+        return None
+    known = frozenset((*META_FIELDS, *schema.names))
+    small = {name.lower() for name in known}
+    if len(small) < len(known) or not names_are(where, known) or not known.issuperset(select.columns or ()):
+        return None
+    scan = table.scan(select.columns, condition)
+    return scan if can_tell(spark_schema(scan.schema)) else None
+
+
+def _told(session: SqlSession, scan: Scan) -> DataFrame | None:
+    """The rows of a scan, if a record index tells which few files hold them."""
+    if not scan.is_located(files_max=_FILES_MAX, bytes_max=_BYTES_MAX):
+        return None
+    return told_dataframe(session.spark, scan.to_arrow(), spark_schema(scan.schema))
+
+
+def _rows(
+    session: SqlSession, table: HudiTable, where: str, called: str, names: frozenset[str] | None
+) -> DataFrame | None:
     """The rows of a table for which a condition can hold, if a record index tells which few files hold them.
 
     `called`: how the condition calls the table. `names`: of the columns that are needed, in small letters; None: all.
     """
-    table = HudiTable.open(path, options=session.read_options())
     schema = table.schema()
-    keys = {name.lower() for name in table.record_key}
-    of_keys = {name: kind for name, kind in plain_types(schema).items() if name in keys}
-    condition = session.plain_conditions(where, called, {**of_keys, RECORD_KEY: "text"})
+    keys = {RECORD_KEY, *(name.lower() for name in table.record_key)}
+    of_keys = {name: kind for name, kind in _types(schema).items() if name in keys}
+    condition = session.plain_conditions(where, called, of_keys)
     if condition is None:
         return None
     known = (*META_FIELDS, *schema.names)
@@ -125,6 +160,11 @@ def _rows(session: SqlSession, path: str, where: str, called: str, names: frozen
     if not scan.is_located(files_max=_FILES_MAX, bytes_max=_BYTES_MAX):
         return None
     return arrow_dataframe(session.spark, scan.to_arrow(), spark_schema(scan.schema))
+
+
+def _types(schema: pa.Schema) -> dict[str, Plain]:
+    """The columns that any engine compares alike, and the one of the record keys."""
+    return {**plain_types(schema), RECORD_KEY: "text"}
 
 
 def _path_of(session: SqlSession, read: Read) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext, suppress
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, scan_text
 from pyhudi.engine.spark.sql.gateway import relation_names
@@ -16,9 +18,6 @@ from pyhudi.spark.key_queries import key_scans
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.relations import Relation, find_relations
 from pyhudi.sql.words import Name, quoted_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _MAY_NAME_OTHERS = re.compile(r"\b(as\s+of)\b|\bhudi\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?\bhudi\b|Failed to find data source: hudi", re.IGNORECASE | re.DOTALL)
@@ -38,7 +37,9 @@ def run_query(
     if _MAY_NAME_OTHERS.search(text):
         text = with_scans(session, text)
     given = {} if args is None else {"args": args}
-    with key_scans(session, text, args) as of_keys:
+    with nullcontext() if frames else key_scans(session, text, args) as of_keys:  # Spark puts the values of `frames`
+        if isinstance(of_keys, DataFrame):
+            return of_keys
         if of_keys is not None:
             if of_keys.has_other_tables:
                 prime_names(session, of_keys.text)

@@ -21,17 +21,30 @@ def plain_conditions(condition: str, alias: str, types: Mapping[str, Plain]) -> 
     `alias`: what may stand before a column. `types`: of the columns that may be compared, by their names in small
     letters. Example: `t.id IN (1, 2) AND rand() > 0.5` gives "`id` IN (1, 2)".
     """
+    found = [one for one in _comparisons(condition, alias, types) if one is not None]
+    return " AND ".join(found) or None
+
+
+def whole_condition(condition: str, alias: str, types: Mapping[str, Plain]) -> str | None:
+    """A condition that does nothing but compare columns with literals, as SQL text that means the same; else None.
+
+    Arguments: as of `plain_conditions`.
+    """
+    found = _comparisons(condition, alias, types)
+    whole = [one for one in found if one is not None]
+    return " AND ".join(whole) if whole and len(whole) == len(found) else None
+
+
+def _comparisons(condition: str, alias: str, types: Mapping[str, Plain]) -> list[str | None]:
+    """The parts of a condition between its ANDs: None for each that is no plain comparison."""
     try:
         cursor = Cursor(condition)
         pieces = [cursor.until(("AND",), ("OR",), ("BETWEEN",), ("NOT",))]
         while cursor.take("AND"):
             pieces.append(cursor.until(("AND",), ("OR",), ("BETWEEN",), ("NOT",)))
-        if not cursor.is_done:
-            return None
-        found = [one for one in (_plain(piece, alias.lower(), types) for piece in pieces) if one is not None]
+        return [_plain(piece, alias.lower(), types) for piece in pieces] if cursor.is_done else []
     except Invalid:
-        return None
-    return " AND ".join(found) or None
+        return []
 
 
 def _plain(text: str, alias: str, types: Mapping[str, Plain]) -> str | None:

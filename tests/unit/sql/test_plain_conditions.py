@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyhudi.sql.plain_conditions import Plain, plain_conditions
+from pyhudi.sql.plain_conditions import Plain, plain_conditions, whole_condition
 
 TYPES: dict[str, Plain] = {"id": "integer", "name": "text"}
 
@@ -41,3 +41,19 @@ TYPES: dict[str, Plain] = {"id": "integer", "name": "text"}
 )
 def test_only_what_the_condition_implies_is_kept(condition: str, expected: str | None) -> None:
     assert plain_conditions(condition, "t", TYPES) == expected
+
+
+@pytest.mark.parametrize(
+    "condition,expected",
+    [
+        ("t.id = 1 AND name >= 'b' -- so", "`id` = 1 AND `name` >= 'b'"),
+        ("id IN (1, 2) AND rand() > 0.5", None),
+        ("id = 1 AND (name = 'a')", None),
+        ("id = 1 AND", None),
+        ("id = 1 OR id = 2", None),
+        ("name = 'a' 'b'", None),
+        ("", None),
+    ],
+)
+def test_a_whole_condition_has_nothing_else(condition: str, expected: str | None) -> None:
+    assert whole_condition(condition, "t", TYPES) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.table import HudiTable
@@ -40,7 +41,7 @@ def run_named_query(
         else:
             if args and any(read.as_of is not None or read.arguments is not None for read in find_reads(text)):
                 text, args = with_literals(text, literal_texts(args)), None  # for a moment is asked before the query
-            text = with_named_rows(session, text)
+            text = with_named_rows(session, text, has_places=bool(frames))
     return session.spark_sql(text, args, **frames)
 
 
@@ -50,10 +51,13 @@ def named_rows(session: SqlSession, name: Name) -> DataFrame | None:
     return _rows(session, Read(name, 0, 0), None, depth=0)
 
 
-def with_named_rows(session: SqlSession, text: str, *, namespace: str | None = None, depth: int = 0) -> str:
+def with_named_rows(
+    session: SqlSession, text: str, *, namespace: str | None = None, depth: int = 0, has_places: bool = False
+) -> str:
     """The text with names of DataFrames (`SqlSession.named`) in place of Hudi tables, and `t.column` for `db.t.column`.
 
-    `namespace`: the database that counts, where that is not the current one. `depth`: of views.
+    `namespace`: the database that counts, where that is not the current one. `depth`: of views. `has_places`: whether
+    Spark puts values into the text, so that what its conditions say is not known yet.
     """
     known: dict[tuple[object, ...], DataFrame | None] = {}
     renamed: set[str] = set()
@@ -61,6 +65,8 @@ def with_named_rows(session: SqlSession, text: str, *, namespace: str | None = N
     for read in find_reads(text):
         if read.name[-1].startswith(NAME_PREFIX):
             continue
+        if has_places:
+            read = replace(read, alone_where=None)
         key = (read.name, read.arguments, read.as_of, read.alone_where)
         if key not in known:
             known[key] = _rows(session, read, namespace, depth=depth)
