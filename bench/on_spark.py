@@ -31,6 +31,8 @@ STEP_WAIT_S = 1_800.0
 DRIVER_MEMORY = "4g"
 EXECUTOR_MEMORY_MB = 1_500
 SOURCE = PROJECT / "src"
+_DAEMON = "spark.python.daemon.module"
+_SESSIONS_OF_PYHUDI = ("spark35", "spark43")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,8 @@ def run(
             if on_cluster:
                 cluster = stack.enter_context(session_cluster(session, scratch / f"cluster_{os.getpid()}_{session}"))
                 more = {"spark.master": cluster.master, "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m"}
+                if session in _SESSIONS_OF_PYHUDI:
+                    more[_DAEMON] = "pyhudi.spark.daemon"
                 pids[session] = cluster.pids
             workers[session] = stack.enter_context(start_worker(session, tables, more=more))
             pids[session] = (*pids.get(session, ()), workers[session].pid)

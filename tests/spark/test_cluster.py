@@ -38,8 +38,10 @@ def rows_of(ids: range, shift: int) -> pa.Table:
 
 def main(master: str, folder: Path, way: str) -> None:
     """The operations on the cluster, in a driver of their own."""
+    warm: dict[str, bool | float | int | str | None] = {}
     if way == "shuffle":
         shuffle_all(pytest.MonkeyPatch())
+        warm = {"spark.python.daemon.module": "pyhudi.spark.daemon"}
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
@@ -47,7 +49,7 @@ def main(master: str, folder: Path, way: str) -> None:
 
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    spark = builder.config("spark.executor.memory", "900m").getOrCreate()
+    spark = builder.config("spark.executor.memory", "900m").config(map=warm).getOrCreate()
     assert spark.sparkContext.defaultParallelism == 2
     table = HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part")
     for operation, ids, shift, options in OPERATIONS:

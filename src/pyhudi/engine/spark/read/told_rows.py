@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe
+from pyhudi.errors import Invalid
 
 try:
     from pyspark.sql.classic.dataframe import DataFrame as _ClassicDataFrame
@@ -41,6 +42,8 @@ class _ToldRows(_ClassicDataFrame):
     def _jdf(self) -> Any:
         found = self.__dict__.get("_jdf")
         if found is None:
+            if self._session.sparkContext._jsc is None:
+                raise Invalid("DataFrame: its Spark session was stopped; run the query again in another one")
             found = self.__dict__["_jdf"] = arrow_dataframe(self._session, self._rows, self._row_schema)._jdf
         return found
 
