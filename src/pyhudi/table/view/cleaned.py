@@ -166,9 +166,9 @@ def _completed(instant: Instant, metadata: CleanMetadata) -> _Clean:
 
 
 def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -> str | None:
-    """A deleted base file that was the newest of its file group at the moment `until`.
+    """A deleted file that belonged to the newest slice of its file group at the moment `until`.
 
-    None if there is no such file.
+    This is the slice's base file, or a log of a slice that has none. None if there is no such file.
     """
     newest: dict[str, BaseFileName] = {}
     for name in sorted({*deleted, *(file.name for file in snapshot.listing.files(partition))}):
@@ -178,10 +178,13 @@ def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -
         if base.file_id not in newest or base.requested > newest[base.file_id].requested:
             newest[base.file_id] = base
 
+    # Cleans delete whole slices, so that only a slice without a base file is known by its logs.
+    logs = (log for log in map(LogFileName.parse, sorted(deleted)) if log is not None and not log.is_cdc)
+    needed = (
+        *((base.file_id, base.format()) for base in newest.values() if base.format() in deleted),
+        *((log.file_id, log.format()) for log in logs if log.instant <= until and log.file_id not in newest),
+    )
+
     # A group that was replaced by then is not read, so that it misses nothing.
     replaced = snapshot.replaced.get(partition, {})
-    for base in newest.values():
-        replaced_at = replaced.get(base.file_id)
-        if base.format() in deleted and (replaced_at is None or replaced_at > until):
-            return base.format()
-    return None
+    return next((name for file_id, name in needed if file_id not in replaced or replaced[file_id] > until), None)
