@@ -91,24 +91,38 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
             )
 
 
-def refuse_cleaned_below(snapshot: Snapshot, metadata: CommitMetadata, *, asked: str) -> None:
-    """Refuse to take a write back if a file slice that it was built upon was cleaned away.
+def refuse_cleaned_below(snapshot: Snapshot, write: Instant, metadata: CommitMetadata, *, asked: str) -> None:
+    """Refuse to take a write back if a slice that it was built upon, or a group that it replaced, was cleaned away.
 
     Cleans count commits by their requested times. A write that was requested early and completed late is older to them
     than to readers, so that the slice below it may go while it is the newest. Raises: NotFound.
     """
     leaving = paths_being_cleaned(snapshot)
+
+    def left(partition: str) -> set[tuple[str, str]]:
+        names = [file.name for file in snapshot.listing.files(partition)]
+        return {group_and_instant(name) for name in names if join(partition, name) not in leaving}
+
     for partition, stats in metadata.partition_to_write_stats.items():
-        files = [file.name for file in snapshot.listing.files(partition)]
-        left = {group_and_instant(name) for name in files if join(partition, name) not in leaving}
+        there = left(partition)
         for stat in stats:
             written = BaseFileName.parse((stat.path or "").rpartition("/")[2])
             below = stat.prev_commit
-            if written is not None and below not in (None, "", "null") and (written.file_id, below) not in left:
+            if written is not None and below not in (None, "", "null") and (written.file_id, below) not in there:
                 raise NotFound(
                     f"{asked}: its files were cleaned away: of file group '{written.file_id}' in partition "
                     f"'{partition}' the slice of '{below}', upon which '{written.requested}' was written"
                 )
+
+    for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
+        replaced = snapshot.replaced.get(partition, {})
+        back = {file_id for file_id in file_ids if replaced.get(file_id) == write.requested}
+        gone = back - {file_id for file_id, _ in left(partition)}
+        if gone:
+            raise NotFound(
+                f"{asked}: its files were cleaned away: file group '{min(gone)}' in partition '{partition}', which was "
+                "replaced later"
+            )
 
 
 def group_and_instant(name: str) -> tuple[str, str]:

@@ -48,6 +48,16 @@ def plan_restore(
     return RestorePlan(tuple(InstantInfo(i.requested, i.action) for i in ordered), savepoint_to_restore=to.requested)
 
 
+def late_writes(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> tuple[Instant, ...]:
+    """The completed writes requested before `to` that a restore takes back all the same: they completed after it.
+
+    Time travel to `to` shows them, and to cleans they are the older ones.
+    """
+    plan = plan_restore(timeline, to, is_merge_on_read=is_merge_on_read, is_clustering=lambda instant: False)
+    undone = {info.requested for info in plan.instants_to_rollback}
+    return tuple(i for i in timeline.completed_writes if i.requested < to.requested and i.requested in undone)
+
+
 def _completion(instant: Instant) -> tuple[str, str]:
     assert instant.completed is not None
     return instant.completed, instant.requested

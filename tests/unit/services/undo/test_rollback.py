@@ -157,7 +157,7 @@ def test_no_way_goes_back_to_logs_that_were_cleaned_away() -> None:
         lambda: table.restore(first),
         lambda: table.rollback(second),
     ):
-        with pytest.raises(NotFound, match=r"files were cleaned away, such as .*\.log\."):
+        with pytest.raises(NotFound, match="files were cleaned away"):
             go_back()
 
 
