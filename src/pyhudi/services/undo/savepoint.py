@@ -14,7 +14,7 @@ from pyhudi.txn.action.outcome import completion_time
 from pyhudi.txn.action.run import ActionRun, Ending
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
-from pyhudi.txn.undo.restore_plan import late_writes
+from pyhudi.txn.undo.restore_plan import taken_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +42,8 @@ def read_savepoint_list(snapshot: Snapshot) -> tuple[Savepoint, ...]:
 def put_savepoint(session: WriteSession, requested: str | None, *, user: str, comment: str) -> Savepoint:
     """Make a savepoint of the commit requested at this time; None: of the newest commit.
 
-    The savepoint names the files of the latest slices at that time: base files, and logs, the newest first. Where
-    writes requested before that commit completed after it, it also names the slices without them: a restore takes these
-    writes back. Order:
+    The savepoint names the files of the latest slices at that time: base files, and logs, the newest first. A restore
+    goes by completion. Where that makes a difference, the savepoint also names the files that a restore needs. Order:
     heartbeat, inflight file, completed file. If the writer dies before the completed file, the next writer deletes the
     savepoint. Requests: the listing of each partition.
     """
@@ -53,8 +52,7 @@ def put_savepoint(session: WriteSession, requested: str | None, *, user: str, co
     if any(i.action == "savepoint" and i.requested == commit.requested for i in snapshot.timeline):
         raise Invalid(f"savepoint '{commit.requested}': expected none of this commit, found one; delete it first")
     refuse_cleaned(snapshot, commit.requested, asked=f"savepoint '{commit.requested}'")
-    late = late_writes(snapshot.timeline, commit, is_merge_on_read=snapshot.config.is_merge_on_read)
-    files = _files_at(snapshot, commit.requested, frozenset(write.requested for write in late))
+    files = _files_at(snapshot, commit)
     _refuse_going(snapshot, commit.requested, files)
     metadata = SavepointMetadata(user, session.access.clock.now_ms(), comment, files)
 
@@ -94,10 +92,13 @@ def _commit(snapshot: Snapshot, requested: str | None) -> Instant:
     return snapshot.timeline.completed_writes[-1]
 
 
-def _files_at(snapshot: Snapshot, requested: str, late: frozenset[str]) -> dict[str, SavepointPartitionMetadata]:
-    """The files at a moment, and those without the writes `late`."""
-    then = snapshot.at(requested)
-    states = (then, replace(then, timeline=replace(then.timeline, undone=late))) if late else (then,)
+def _files_at(snapshot: Snapshot, commit: Instant) -> dict[str, SavepointPartitionMetadata]:
+    """The files that time travel to a commit reads, and those that the table has after a restore to it."""
+    timeline, then = snapshot.timeline, snapshot.at(commit.requested)
+    undone = taken_back(timeline, commit, is_merge_on_read=snapshot.config.is_merge_on_read)
+    restored = replace(timeline, undone=timeline.undone | undone)
+    is_same = restored.completed_requested_times == then.timeline.completed_requested_times
+    states = (then,) if is_same else (then, replace(snapshot, timeline=restored))
     found: dict[str, SavepointPartitionMetadata] = {}
     for partition in then.listing.partitions():
         names: list[str] = []

@@ -1,6 +1,6 @@
 """What cleans have deleted or are about to delete, and so which moments a reader can no longer go back to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import NotFound
@@ -98,13 +98,8 @@ def refuse_cleaned_below(snapshot: Snapshot, write: Instant, metadata: CommitMet
     than to readers, so that the slice below it may go while it is the newest. Raises: NotFound.
     """
     leaving = paths_being_cleaned(snapshot)
-
-    def left(partition: str) -> set[tuple[str, str]]:
-        names = [file.name for file in snapshot.listing.files(partition)]
-        return {group_and_instant(name) for name in names if join(partition, name) not in leaving}
-
     for partition, stats in metadata.partition_to_write_stats.items():
-        there = left(partition)
+        there = _left(snapshot, partition, leaving)
         for stat in stats:
             written = BaseFileName.parse((stat.path or "").rpartition("/")[2])
             below = stat.prev_commit
@@ -117,12 +112,36 @@ def refuse_cleaned_below(snapshot: Snapshot, write: Instant, metadata: CommitMet
     for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
         replaced = snapshot.replaced.get(partition, {})
         back = {file_id for file_id in file_ids if replaced.get(file_id) == write.requested}
-        gone = back - {file_id for file_id, _ in left(partition)}
+        gone = back - {file_id for file_id, _ in _left(snapshot, partition, leaving)}
         if gone:
             raise NotFound(
                 f"{asked}: its files were cleaned away: file group '{min(gone)}' in partition '{partition}', which was "
                 "replaced later"
             )
+
+
+def refuse_cleaned_of(snapshot: Snapshot, metadata: CommitMetadata, *, undone: Collection[str], asked: str) -> None:
+    """Refuse to take the writes `undone` back if a file of this write, which stays, was cleaned away.
+
+    That is no matter where another write that stays has replaced the file. Raises: NotFound.
+    """
+    leaving, timeline = paths_being_cleaned(snapshot), snapshot.timeline
+    for partition, stats in metadata.partition_to_write_stats.items():
+        there = _left(snapshot, partition, leaving)
+        replaced = {f for f, by in snapshot.replaced.get(partition, {}).items() if by not in undone}
+        for stat in stats:
+            name = (stat.path or "").rpartition("/")[2]
+            file_id, instant = group_and_instant(name)
+            later = (at for f, at in there if f == file_id and at > instant and at not in undone)
+            is_there = (file_id, instant) in there or file_id in replaced or not file_id
+            if not is_there and not any(map(timeline.is_committed, later)):
+                raise NotFound(f"{asked}: its files were cleaned away, such as '{join(partition, name)}'")
+
+
+def _left(snapshot: Snapshot, partition: str, leaving: Collection[str]) -> set[tuple[str, str]]:
+    """File group and instant of each file of a partition that no pending clean is about to delete."""
+    names = (file.name for file in snapshot.listing.files(partition))
+    return {group_and_instant(name) for name in names if join(partition, name) not in leaving}
 
 
 def group_and_instant(name: str) -> tuple[str, str]:

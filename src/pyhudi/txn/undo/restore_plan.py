@@ -48,14 +48,14 @@ def plan_restore(
     return RestorePlan(tuple(InstantInfo(i.requested, i.action) for i in ordered), savepoint_to_restore=to.requested)
 
 
-def late_writes(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> tuple[Instant, ...]:
-    """The completed writes requested before `to` that a restore takes back all the same: they completed after it.
+def taken_back(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> frozenset[str]:
+    """The requested times of the completed writes that a restore to `to` takes back: those that completed after it.
 
-    Time travel to `to` shows them, and to cleans they are the older ones.
+    Time travel to `to`, and cleans, go by requested times. So a write that the restore takes back may be older to them,
+    and one that stays may be newer.
     """
     plan = plan_restore(timeline, to, is_merge_on_read=is_merge_on_read, is_clustering=lambda instant: False)
-    undone = {info.requested for info in plan.instants_to_rollback}
-    return tuple(i for i in timeline.completed_writes if i.requested < to.requested and i.requested in undone)
+    return timeline.completed_requested_times & {info.requested for info in plan.instants_to_rollback}
 
 
 def _completion(instant: Instant) -> tuple[str, str]:
