@@ -69,16 +69,21 @@ def end_rollbacks(table: ActionTable, timeline: Timeline, life: LifeTerms) -> tu
     instant before it completes the rollback, and once others have written, it can neither finish the rollback nor begin
     a write ("Found commits after time"; 0.15.0, 1.0.2, 1.2.0).
 
-    The caller holds the guard. Requests: two gets and a head per pending rollback.
+    The rollbacks of a restore that died right after it had completed are left to `remove_leftovers`.
+    The caller holds the guard. Requests: two gets and a head per pending rollback, and a get for each restore.
     Raises: Conflict for such a rollback that another tool may be about to complete.
     """
     storage = table.storage
+    plans = list_pending_plans(storage, timeline)
+    if plans and any(i.action == "restore" and has_own_heartbeat(storage, i.requested) for i in timeline):
+        return (), False
+
     completed = {i.requested for i in timeline.completed_writes}
     known = {i.requested for i in timeline}
     done: list[RolledBack] = []
     has_dropped = False
 
-    for target, requested, plan in list_pending_plans(storage, timeline):
+    for target, requested, plan in plans:
         if target in known and target not in completed:
             continue
         if has_own_heartbeat(storage, requested):
