@@ -14,7 +14,8 @@ from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.clean.inputs import read_savepoints
 from pyhudi.services.indexing.plans import Life, pending_indexings, undo
-from pyhudi.table.view.cleaned import pending_cleans, refuse_cleaned
+from pyhudi.table.view.cleaned import pending_cleans, refuse_cleaned, refuse_cleaned_below, refuse_cleaned_of
+from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.pending import is_clustering
 from pyhudi.table.view.snapshot import Snapshot
@@ -23,7 +24,7 @@ from pyhudi.timeline.clock import issue_instant
 from pyhudi.txn.action.service_action import refuse_running
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
-from pyhudi.txn.undo.restore_plan import plan_restore
+from pyhudi.txn.undo.restore_plan import plan_restore, taken_back
 
 log = logging.getLogger("pyhudi")
 
@@ -145,6 +146,21 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
         refuse_cleaned(snapshot, to.requested, asked=f"restore to '{to.requested}'")
     else:
         _refuse_missing(snapshot, to.requested)
+    _refuse_out_of_order(snapshot, to)
+
+
+def _refuse_out_of_order(snapshot: Snapshot, to: Instant) -> None:
+    """Refuse where writes that were requested before `to` complete after it, or the other way round, and cleans, which
+    go by requested times, took what the restore needs. One get for each such write.
+    """
+    timeline, asked = snapshot.timeline, f"restore to '{to.requested}'"
+    undone = taken_back(timeline, to, is_merge_on_read=snapshot.config.is_merge_on_read)
+    for write in timeline.completed_writes:
+        if write.requested < to.requested and write.requested in undone:
+            metadata = read_commit(snapshot.storage, timeline, write)
+            refuse_cleaned_below(snapshot, write, metadata, asked=asked)
+        if write.requested > to.requested and write.requested not in undone:
+            refuse_cleaned_of(snapshot, read_commit(snapshot.storage, timeline, write), undone=undone, asked=asked)
 
 
 def _refuse_missing(snapshot: Snapshot, requested: str) -> None:

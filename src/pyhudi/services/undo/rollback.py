@@ -101,7 +101,7 @@ def _refuse(session: WriteSession, target: Instant) -> None:
         raise Invalid(f"rollback of '{requested}': it has a savepoint; delete_savepoint('{requested}') first")
 
     # The table goes back to the commit before, whose files must all be there.
-    refuse_cleaned_below(snapshot, metadata, asked=f"rollback of '{requested}'")
+    refuse_cleaned_below(snapshot, target, metadata, asked=f"rollback of '{requested}'")
     if before is not None:
         refuse_cleaned(snapshot, before, asked=f"rollback of '{requested}'")
     elif timeline.archived_writes():

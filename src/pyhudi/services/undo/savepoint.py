@@ -1,7 +1,7 @@
 """Savepoints: commits whose files are kept until the savepoint is deleted. Spec: format/actions.md section 6."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.names import join
@@ -14,6 +14,7 @@ from pyhudi.txn.action.outcome import completion_time
 from pyhudi.txn.action.run import ActionRun, Ending
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
+from pyhudi.txn.undo.restore_plan import taken_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,8 @@ def read_savepoint_list(snapshot: Snapshot) -> tuple[Savepoint, ...]:
 def put_savepoint(session: WriteSession, requested: str | None, *, user: str, comment: str) -> Savepoint:
     """Make a savepoint of the commit requested at this time; None: of the newest commit.
 
-    The savepoint names the files of the latest slices at that time: base files, and logs, the newest first. Order:
+    The savepoint names the files of the latest slices at that time: base files, and logs, the newest first. A restore
+    goes by completion. Where that makes a difference, the savepoint also names the files that a restore needs. Order:
     heartbeat, inflight file, completed file. If the writer dies before the completed file, the next writer deletes the
     savepoint. Requests: the listing of each partition.
     """
@@ -50,7 +52,7 @@ def put_savepoint(session: WriteSession, requested: str | None, *, user: str, co
     if any(i.action == "savepoint" and i.requested == commit.requested for i in snapshot.timeline):
         raise Invalid(f"savepoint '{commit.requested}': expected none of this commit, found one; delete it first")
     refuse_cleaned(snapshot, commit.requested, asked=f"savepoint '{commit.requested}'")
-    files = _files_at(snapshot, commit.requested)
+    files = _files_at(snapshot, commit)
     _refuse_going(snapshot, commit.requested, files)
     metadata = SavepointMetadata(user, session.access.clock.now_ms(), comment, files)
 
@@ -90,16 +92,21 @@ def _commit(snapshot: Snapshot, requested: str | None) -> Instant:
     return snapshot.timeline.completed_writes[-1]
 
 
-def _files_at(snapshot: Snapshot, requested: str) -> dict[str, SavepointPartitionMetadata]:
-    then = snapshot.at(requested)
+def _files_at(snapshot: Snapshot, commit: Instant) -> dict[str, SavepointPartitionMetadata]:
+    """The files that time travel to a commit reads, and those that the table has after a restore to it."""
+    timeline, then = snapshot.timeline, snapshot.at(commit.requested)
+    undone = taken_back(timeline, commit, is_merge_on_read=snapshot.config.is_merge_on_read)
+    restored = replace(timeline, undone=timeline.undone | undone)
+    is_same = restored.completed_requested_times == then.timeline.completed_requested_times
+    states = (then,) if is_same else (then, replace(snapshot, timeline=restored))
     found: dict[str, SavepointPartitionMetadata] = {}
     for partition in then.listing.partitions():
         names: list[str] = []
-        for file_slice in then.slices(partition):
+        for file_slice in (one for state in states for one in state.slices(partition)):
             names += [file_slice.base_file.name.format()] if file_slice.base_file is not None else []
             names += [log.name.format() for log in reversed(file_slice.log_files)]
         if names:
-            found[partition] = SavepointPartitionMetadata(partition, tuple(names))
+            found[partition] = SavepointPartitionMetadata(partition, tuple(dict.fromkeys(names)))
     return found
 
 

@@ -1,6 +1,6 @@
 """What cleans have deleted or are about to delete, and so which moments a reader can no longer go back to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import NotFound
@@ -91,24 +91,57 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
             )
 
 
-def refuse_cleaned_below(snapshot: Snapshot, metadata: CommitMetadata, *, asked: str) -> None:
-    """Refuse to take a write back if a file slice that it was built upon was cleaned away.
+def refuse_cleaned_below(snapshot: Snapshot, write: Instant, metadata: CommitMetadata, *, asked: str) -> None:
+    """Refuse to take a write back if a slice that it was built upon, or a group that it replaced, was cleaned away.
 
     Cleans count commits by their requested times. A write that was requested early and completed late is older to them
     than to readers, so that the slice below it may go while it is the newest. Raises: NotFound.
     """
     leaving = paths_being_cleaned(snapshot)
     for partition, stats in metadata.partition_to_write_stats.items():
-        files = [file.name for file in snapshot.listing.files(partition)]
-        left = {group_and_instant(name) for name in files if join(partition, name) not in leaving}
+        there = _left(snapshot, partition, leaving)
         for stat in stats:
             written = BaseFileName.parse((stat.path or "").rpartition("/")[2])
             below = stat.prev_commit
-            if written is not None and below not in (None, "", "null") and (written.file_id, below) not in left:
+            if written is not None and below not in (None, "", "null") and (written.file_id, below) not in there:
                 raise NotFound(
                     f"{asked}: its files were cleaned away: of file group '{written.file_id}' in partition "
                     f"'{partition}' the slice of '{below}', upon which '{written.requested}' was written"
                 )
+
+    for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
+        replaced = snapshot.replaced.get(partition, {})
+        back = {file_id for file_id in file_ids if replaced.get(file_id) == write.requested}
+        gone = back - {file_id for file_id, _ in _left(snapshot, partition, leaving)}
+        if gone:
+            raise NotFound(
+                f"{asked}: its files were cleaned away: file group '{min(gone)}' in partition '{partition}', which was "
+                "replaced later"
+            )
+
+
+def refuse_cleaned_of(snapshot: Snapshot, metadata: CommitMetadata, *, undone: Collection[str], asked: str) -> None:
+    """Refuse to take the writes `undone` back if a file of this write, which stays, was cleaned away.
+
+    That is no matter where another write that stays has replaced the file. Raises: NotFound.
+    """
+    leaving, timeline = paths_being_cleaned(snapshot), snapshot.timeline
+    for partition, stats in metadata.partition_to_write_stats.items():
+        there = _left(snapshot, partition, leaving)
+        replaced = {f for f, by in snapshot.replaced.get(partition, {}).items() if by not in undone}
+        for stat in stats:
+            name = (stat.path or "").rpartition("/")[2]
+            file_id, instant = group_and_instant(name)
+            later = (at for f, at in there if f == file_id and at > instant and at not in undone)
+            is_there = (file_id, instant) in there or file_id in replaced or not file_id
+            if not is_there and not any(map(timeline.is_committed, later)):
+                raise NotFound(f"{asked}: its files were cleaned away, such as '{join(partition, name)}'")
+
+
+def _left(snapshot: Snapshot, partition: str, leaving: Collection[str]) -> set[tuple[str, str]]:
+    """File group and instant of each file of a partition that no pending clean is about to delete."""
+    names = (file.name for file in snapshot.listing.files(partition))
+    return {group_and_instant(name) for name in names if join(partition, name) not in leaving}
 
 
 def group_and_instant(name: str) -> tuple[str, str]:
@@ -166,9 +199,9 @@ def _completed(instant: Instant, metadata: CleanMetadata) -> _Clean:
 
 
 def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -> str | None:
-    """A deleted base file that was the newest of its file group at the moment `until`.
+    """A deleted file that belonged to the newest slice of its file group at the moment `until`.
 
-    None if there is no such file.
+    This is the slice's base file, or a log of a slice that has none. None if there is no such file.
     """
     newest: dict[str, BaseFileName] = {}
     for name in sorted({*deleted, *(file.name for file in snapshot.listing.files(partition))}):
@@ -178,10 +211,13 @@ def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -
         if base.file_id not in newest or base.requested > newest[base.file_id].requested:
             newest[base.file_id] = base
 
+    # Cleans delete whole slices, so that only a slice without a base file is known by its logs.
+    logs = (log for log in map(LogFileName.parse, sorted(deleted)) if log is not None and not log.is_cdc)
+    needed = (
+        *((base.file_id, base.format()) for base in newest.values() if base.format() in deleted),
+        *((log.file_id, log.format()) for log in logs if log.instant <= until and log.file_id not in newest),
+    )
+
     # A group that was replaced by then is not read, so that it misses nothing.
     replaced = snapshot.replaced.get(partition, {})
-    for base in newest.values():
-        replaced_at = replaced.get(base.file_id)
-        if base.format() in deleted and (replaced_at is None or replaced_at > until):
-            return base.format()
-    return None
+    return next((name for file_id, name in needed if file_id not in replaced or replaced[file_id] > until), None)

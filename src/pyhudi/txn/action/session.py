@@ -42,6 +42,7 @@ from pyhudi.txn.locks.waiting import awaited_hold
 from pyhudi.txn.undo.clear_up import clear_up
 from pyhudi.txn.undo.restore import RestoreDone
 from pyhudi.txn.undo.rollback import RolledBack
+from pyhudi.txn.undo.rollback_completed import refuse_planned_rollbacks
 from pyhudi.versions import WAY_TO_FIVE, WRITABLE_TEXT, Merging
 
 log = logging.getLogger("pyhudi")
@@ -206,7 +207,8 @@ def write_session(
     `takes_over`: a pending restore of another writer to this instant is finished; any other is refused. `takes_back`:
     the instant that is about to be rolled back. `undoes_dead`: dead writes are rolled back; else they stay pending.
     `wait_ms`: how long to wait while another writer holds the table.
-    Raises: Conflict when another writer holds the table; Unsupported when this release cannot write the table.
+    Raises: Conflict when another writer holds the table, or is about to take its newest write back; Unsupported when
+    this release cannot write the table.
     """
     holding = awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms)
     with told_hold(access.location.uri, purpose, holding) as hold:
@@ -232,6 +234,8 @@ def write_session(
 
         life = LifeTerms(access.guard, now_ms, heartbeat.expires_ms, shares_lock=access.shares_lock)
         cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over, undoes_dead=undoes_dead)
+        if is_write:
+            refuse_planned_rollbacks(access.storage, cleared.snapshot.timeline)
         has_changed = [participant.begin(cleared.snapshot) for participant in taking_part] if is_write else []
         snapshot = access.snapshot() if any(has_changed) else cleared.snapshot
         yield WriteSession(access, snapshot, heartbeat, hold, table, cleared.restored, cleared.rolled_back)

@@ -21,7 +21,7 @@ from pyhudi.txn.locks.running import forget_dead
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
 from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback
-from pyhudi.txn.undo.rollback_completed import drop_unbegun_rollbacks
+from pyhudi.txn.undo.rollback_completed import end_rollbacks
 from pyhudi.txn.undo.rollback_plan import read_rolled_back
 
 log = logging.getLogger("pyhudi")
@@ -58,12 +58,16 @@ def clear_up(
     if snapshot.timeline.pending:
         # Restores go first: a write that a restore has half rolled back looks like a write that died halfway.
         restored = _finish_restores(table, snapshot, takes_over)
-        if drop_unbegun_rollbacks(table, snapshot.timeline) or restored:
+        if restored:
+            snapshot = read_snapshot()
+        ended, has_ended = end_rollbacks(table, snapshot.timeline, life)
+        if has_ended:
             snapshot = read_snapshot()
 
         undone = roll_back_dead(table, snapshot.timeline, life, only_begun=not undoes_dead)
         if undone:
             snapshot = read_snapshot()
+        undone = (*ended, *undone)
 
     if remove_leftovers(table, snapshot.timeline) or undone:
         partitions = (name for done in undone for name in done.partitions)

@@ -48,6 +48,16 @@ def plan_restore(
     return RestorePlan(tuple(InstantInfo(i.requested, i.action) for i in ordered), savepoint_to_restore=to.requested)
 
 
+def taken_back(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> frozenset[str]:
+    """The requested times of the completed writes that a restore to `to` takes back: those that completed after it.
+
+    Time travel to `to`, and cleans, go by requested times. So a write that the restore takes back may be older to them,
+    and one that stays may be newer.
+    """
+    plan = plan_restore(timeline, to, is_merge_on_read=is_merge_on_read, is_clustering=lambda instant: False)
+    return timeline.completed_requested_times & {info.requested for info in plan.instants_to_rollback}
+
+
 def _completion(instant: Instant) -> tuple[str, str]:
     assert instant.completed is not None
     return instant.completed, instant.requested

@@ -37,9 +37,9 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
     return found
 
 
-def list_pending_plans(storage: Storage, timeline: Timeline) -> list[tuple[str, str]]:
-    """The targets of all pending rollbacks with the requested time of the rollback. As `read_pending_plans`."""
-    return [(target, requested) for target, requested, _ in _pending_plans(storage, timeline)]
+def list_pending_plans(storage: Storage, timeline: Timeline) -> list[tuple[str, str, RollbackPlan]]:
+    """The targets of all pending rollbacks, with the time and plan of each rollback. As `read_pending_plans`."""
+    return list(_pending_plans(storage, timeline))
 
 
 def _pending_plans(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, str, RollbackPlan]]:

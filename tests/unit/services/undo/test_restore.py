@@ -242,6 +242,27 @@ def test_a_restore_that_another_writer_left_is_finished_when_asked_for(state: st
     assert problems_on(storage) == []
 
 
+@pytest.mark.parametrize("of_clustering", [False, True])
+def test_a_savepoint_keeps_what_a_restore_needs_around_a_clustering_that_ran_later(of_clustering: bool) -> None:
+    """It was planned before a write, so that time travel and cleans count it as older. A restore to that write takes it
+    back, and one to the clustering leaves the write.
+    """
+    table = Handles(MemoryStorage()).create(properties={**NO_CLEAN, "hoodie.clean.commits.retained": "1"})
+    for n in (1, 2):
+        table.insert(arrow([Row(f"k{n}", "oslo", n, n)]), options={"hoodie.parquet.small.file.limit": "0"})
+    plan = table.schedule_clustering().requested or ""
+    table.upsert(arrow([Row("r", "rome", 1, 1)]))
+    assert table.run_clusterings().requested == plan
+    saved = table.savepoint(plan if of_clustering else None).requested
+    for n in (2, 3, 4):
+        table.upsert(arrow([Row("r", "rome", n, n)]))
+    assert table.clean().files_deleted > 0
+
+    assert (plan in table.restore(saved).rolled_back) is not of_clustering
+    assert {key[1]: of.row.v for key, of in read_rows(table.scan().to_arrow()).items()} == {"k1": 1, "k2": 2, "r": 1}
+    assert table.metadata.validate().differences == ()
+
+
 def test_a_savepoint_keeps_its_commit_and_files_until_it_is_deleted() -> None:
     storage, table, commits = made()
     saved = table.savepoint(commits[1], user="me", comment="why")

@@ -8,10 +8,11 @@ from pyhudi import HudiTable
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.names import heartbeat_path
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.txn.locks.heartbeat import OURS
 from tests.support.metadata_indexes import index_problems
-from tests.support.model import Row, arrow, problems_on, read_rows
+from tests.support.model import Handles, Row, arrow, problems_on, read_rows
 from tests.unit.services.undo.test_restore import COW, INDEXES, MOR, PARTITION_STATS, made, rows
 
 
@@ -138,6 +139,26 @@ def test_a_write_is_not_taken_back_onto_files_that_were_cleaned() -> None:
 
     with pytest.raises(NotFound, match=f"rollback of '{commits[2]}'.*cleaned"):
         table.rollback(commits[2])
+
+
+def test_no_way_goes_back_to_logs_that_were_cleaned_away() -> None:
+    """A slice without a base file: a bucket's first rows are a log where writers do not block each other."""
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1", "hoodie.clean.automatic": "false"}
+    table = Handles(MemoryStorage()).create(table_type=MOR, properties=bucket)
+    freely = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    first = table.upsert(arrow([Row("a", "oslo", 1, 1)]), options=freely).requested or ""
+    assert not any(file.endswith(".parquet") for file in table.scan().files())
+    second = table.insert_overwrite(arrow([Row("b", "oslo", 1, 1)])).requested or ""
+    assert table.clean(options={"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}).files_deleted == 1
+
+    for go_back in (
+        lambda: table.scan(as_of=first).to_arrow(),
+        lambda: table.savepoint(first),
+        lambda: table.restore(first),
+        lambda: table.rollback(second),
+    ):
+        with pytest.raises(NotFound, match="files were cleaned away"):
+            go_back()
 
 
 def test_a_write_that_died_is_rolled_back_when_asked_for() -> None:
