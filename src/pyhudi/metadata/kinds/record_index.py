@@ -190,9 +190,8 @@ class RecordIndexKind(IndexKind):
             owner = file_slice.partition if kind == "partitioned" else None
             by_partition[owner] = by_partition.get(owner, 0) + len(keys)
 
-        # A global index of an empty table still has its file groups.
-        if kind == "global":
-            by_partition.setdefault(None, 0)
+        for owner in _owners(contents, kind):
+            by_partition.setdefault(owner, 0)
 
         counts = {owner: contents.settings.group_count(count, kind) for owner, count in by_partition.items()}
         return InitialPartition(partition, _located_changes(contents, tables, kind), counts)
@@ -201,7 +200,9 @@ class RecordIndexKind(IndexKind):
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
         rows, kind = contents.estimate_rows(), _form(definition)
-        by_partition = rows if kind == "partitioned" else {None: sum(rows.values())}
+        by_partition = {
+            owner: sum(rows.values()) if owner is None else rows.get(owner, 0) for owner in _owners(contents, kind)
+        }
         return {owner: contents.settings.group_count(count, kind) for owner, count in by_partition.items()}
 
 
@@ -268,6 +269,16 @@ def has_global(ready: Collection[str], definitions: Mapping[str, IndexDefinition
 
 def _form(definition: IndexDefinition | None) -> RecordIndexForm:
     return "partitioned" if definition is not None and definition.is_partitioned else "global"
+
+
+def _owners(contents: IndexContents, kind: RecordIndexForm) -> list[str | None]:
+    """The data partitions that have file groups of their own; None where all share the same.
+
+    There are file groups even where there is no key: a global index of an empty table has its own, and so has a
+    partition whose files are all replaced, but still listed. Seen: 1.2.0 makes file groups for a partition only if its
+    writer finds it not listed, and fails to write to a partition without any (`getRecordTaggerPartitionedRLI`).
+    """
+    return [*contents.snapshot.listing.partitions()] if kind == "partitioned" else [None]
 
 
 def _located_changes(

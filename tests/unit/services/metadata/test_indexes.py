@@ -9,6 +9,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.names import METADATA_TABLE
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.config import table_config
@@ -239,4 +240,24 @@ def test_updates_in_logs_read_no_base_file_for_the_record_index() -> None:
     table.delete(arrow([Row("k1", "rome", 3, 1)]))
     table.upsert(arrow([Row("k1", "rome", 2, 9)]))  # too late: it stays deleted
     table.upsert(arrow([Row("k1", "rome", 4, 9)]))
+    assert index_problems(store.storage) == []
+
+
+@pytest.mark.parametrize("is_beside_writers", [False, True])
+def test_a_partition_that_is_listed_but_empty_has_groups_of_a_partitioned_record_index(is_beside_writers: bool) -> None:
+    """Apache Hudi 1.2.0 makes groups for partitions that are not listed, and fails to write to others without any."""
+    store = Store("COPY_ON_WRITE", 9)
+    store.table.upsert(arrow([Row("k1", "oslo", 1, 1), Row("k2", "rome", 1, 1)]))
+    store.table.delete_partitions(["rome"])
+    if is_beside_writers:
+        store.table.build_index("partitioned_record_index", options=PARTITIONED)
+    else:
+        store.table.upsert(arrow([Row("k1", "oslo", 2, 2)]), options=PARTITIONED)
+    groups = {
+        f.path.rpartition("/")[2].lstrip(".").split("_")[0]
+        for f in store.storage.list(f"{METADATA_TABLE}/record_index")
+    }
+    assert {f"record-index-{city}-000{n}-0" for city in ("oslo", "rome") for n in (0, 1)} <= groups
+
+    store.table.upsert(arrow([Row("k3", "rome", 3, 3)]), options={"hoodie.index.type": "RECORD_LEVEL_INDEX"})
     assert index_problems(store.storage) == []
