@@ -248,12 +248,21 @@ def located_groups(located: Iterable[pa.Table]) -> dict[str, set[str]]:
 
 
 def is_partitioned(table: IndexedTable) -> bool:
-    """Whether a table's record index is kept by partition. Its definition says so, or else the ids of its groups."""
+    """Whether a table's record index is kept by partition. The ids of its file groups say so.
+
+    One list request, unless the index's definition says that the index is of the whole table. A definition that says
+    that the index is kept by partition may be of an earlier one. Seen: 1.2.0, whose writers drop a record index that
+    their options do not ask for, leaves the definition, and as it is when it builds the other kind.
+    """
     if RECORD_INDEX not in table.partitions:
         return False
-    if RECORD_INDEX in table.definitions:
-        return table.definitions[RECORD_INDEX].is_partitioned
-    return any(group.data_partition is not None for group in table.groups(RECORD_INDEX))
+
+    own = table.definitions.get(RECORD_INDEX)
+    if own is not None and not own.is_partitioned:
+        return False
+
+    owners = {group.data_partition for group in table.groups(RECORD_INDEX)}
+    return None not in owners if owners else own is not None
 
 
 def asks_partitioned(request: IndexRequest) -> bool:

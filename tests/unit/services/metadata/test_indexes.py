@@ -9,8 +9,9 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.metadata.index_definitions import encode_index_definitions, record_index_definition
 from pyhudi.format.names import METADATA_TABLE
-from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.metadata.store.indexes import INDEX_DEFINITIONS, read_definitions
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.properties_file import read_table_properties
@@ -253,11 +254,26 @@ def test_a_partition_that_is_listed_but_empty_has_groups_of_a_partitioned_record
         store.table.build_index("partitioned_record_index", options=PARTITIONED)
     else:
         store.table.upsert(arrow([Row("k1", "oslo", 2, 2)]), options=PARTITIONED)
-    groups = {
-        f.path.rpartition("/")[2].lstrip(".").split("_")[0]
-        for f in store.storage.list(f"{METADATA_TABLE}/record_index")
-    }
-    assert {f"record-index-{city}-000{n}-0" for city in ("oslo", "rome") for n in (0, 1)} <= groups
+    assert {f"record-index-{city}-000{n}-0" for city in ("oslo", "rome") for n in (0, 1)} == _groups(store)
 
     store.table.upsert(arrow([Row("k3", "rome", 3, 3)]), options={"hoodie.index.type": "RECORD_LEVEL_INDEX"})
     assert index_problems(store.storage) == []
+
+
+def test_the_definition_of_an_earlier_partitioned_record_index_does_not_say_how_keys_are_spread_now() -> None:
+    """Apache Hudi 1.2.0 leaves the definition when it drops the index, and when it builds one of the whole table."""
+    store = Store("COPY_ON_WRITE", 9, **GLOBAL, **{"hoodie.index.type": "GLOBAL_SIMPLE"})
+    store.table.upsert(arrow([Row("k1", "oslo", 1, 1)]))
+    stale = record_index_definition(is_partitioned=True)
+    store.storage.put(INDEX_DEFINITIONS, encode_index_definitions({"record_index": stale}))
+
+    store.table.upsert(arrow([Row("k1", "oslo", 2, 2), Row("k2", "rome", 2, 2)]))
+
+    assert [store.table.scan(where=f"id = '{key}'").to_arrow().num_rows for key in ("k1", "k2")] == [1, 1]
+    assert index_problems(store.storage) == []
+    assert _groups(store) == {f"record-index-000{n}-0" for n in range(3)}, "more would change where keys are sought"
+
+
+def _groups(store: Store) -> set[str]:
+    files = (file.path.rpartition("/")[2] for file in store.storage.list(f"{METADATA_TABLE}/record_index"))
+    return {name.lstrip(".").split("_")[0] for name in files if "record-index" in name}
