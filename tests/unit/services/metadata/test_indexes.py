@@ -277,3 +277,21 @@ def test_the_definition_of_an_earlier_partitioned_record_index_does_not_say_how_
 def _groups(store: Store) -> set[str]:
     files = (file.path.rpartition("/")[2] for file in store.storage.list(f"{METADATA_TABLE}/record_index"))
     return {name.lstrip(".").split("_")[0] for name in files if "record-index" in name}
+
+
+def test_an_index_that_is_built_is_not_the_newest_action() -> None:
+    """Apache Hudi would make its next indexes at that action's time, and delete the base files of this one first."""
+    clock = StepClock()
+    handles = Handles(MemoryStorage(), clock, seeded_uuids(1), SerialExecutor())
+    table = handles.create(table_version=9)
+    table.upsert(arrow([Row("k1", "oslo", 1, 1)]))
+    clock.ms += 5_000
+    table.upsert(arrow([Row("k2", "oslo", 1, 1)]))
+
+    for kind in ("record_index", "bloom_filters", "column_stats"):
+        table.build_index(kind)
+
+    actions = [instant.action for instant in sorted(table.timeline(), key=lambda instant: instant.requested)]
+    assert actions == ["commit", "indexing", "indexing", "indexing", "commit"]
+    table.upsert(arrow([Row("k1", "oslo", 2, 2), Row("k3", "rome", 2, 2)]))
+    assert table.metadata.validate().is_valid
