@@ -115,8 +115,10 @@ def _plan_time(session: WriteSession) -> str:
         return fresh
 
     there = open_metadata_table(session.access.storage, session.snapshot.zone).timeline
+    if there.start is None or there.start >= newest:
+        return fresh
     instants = (i for timeline in (data, there) for i in timeline)
-    times = {time for i in instants for time in (i.requested, i.completed) if time is not None and time < newest}
+    times = [time for i in instants for time in (i.requested, i.completed) if time is not None and time < newest]
 
     newest_ms = parse_instant_ms(newest, UTC)  # the zone does not matter: only texts that are near each other count
     after_ms = max([newest_ms - _BEFORE_NEWEST_MS_MAX, *(parse_instant_ms(time, UTC) for time in times)])
