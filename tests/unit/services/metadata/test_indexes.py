@@ -3,6 +3,7 @@ compaction of either table. What it says is compared with what a scan gives, and
 """
 
 import random
+from datetime import UTC
 
 import pytest
 
@@ -12,6 +13,8 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.metadata.index_definitions import encode_index_definitions, record_index_definition
 from pyhudi.format.names import METADATA_TABLE
 from pyhudi.metadata.store.indexes import INDEX_DEFINITIONS, read_definitions
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.services.metadata import compaction
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.properties_file import read_table_properties
@@ -295,3 +298,23 @@ def test_an_index_that_is_built_is_not_the_newest_action() -> None:
     assert actions == ["commit", "indexing", "indexing", "indexing", "commit"]
     table.upsert(arrow([Row("k1", "oslo", 2, 2), Row("k3", "rome", 2, 2)]))
     assert table.metadata.validate().is_valid
+
+
+@pytest.mark.parametrize("quiet_max", [200, 8])
+def test_the_base_file_of_a_quiet_group_has_its_instant_on_the_timeline(
+    quiet_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apache Hudi makes a new index at the first instants again: what is archived counts as uncommitted then."""
+    monkeypatch.setattr(compaction, "_QUIET_WRITES_MAX", quiet_max)
+    kept = {"hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6", "hoodie.clean.commits.retained": "2"}
+    store = Store("COPY_ON_WRITE", 9, **GLOBAL, **kept, **{"hoodie.metadata.compact.max.delta.commits": "3"})
+    store.table.upsert(arrow([Row(f"k{n}", "oslo", 1, 1) for n in range(9)]))
+    for n in range(14):
+        store.table.upsert(arrow([Row("k1", "oslo", 2 + n, 2)]))
+
+    metadata = open_metadata_table(store.storage, UTC)
+    active = {instant.requested for instant in metadata.timeline}
+    bases = {one.base_instant for name in store.partitions() for one in metadata.slices(name)}
+    assert bases <= active
+    assert (len(active) < 20) == (quiet_max == 8), "quiet base files are written anew at times, or all would stay"
+    assert index_problems(store.storage) == []
