@@ -90,3 +90,15 @@ def test_apache_hudi_writes_to_an_index_that_was_built_here_and_to_a_table_that_
     table.drop_index("record_index")
     hudi_120.write(table.path, rows(28, 32, 7), **FACTS, **OFF)
     assert table.scan().to_arrow().num_rows == hudi_120.read(table.path).num_rows == 32
+
+
+def test_apache_hudi_makes_column_statistics_beside_an_index_that_was_just_built_here(
+    tmp_path: Path, hudi_120: ReferenceHudi
+) -> None:
+    """It makes them at the time of the newest action, and rolls back what an indexing of that time has built."""
+    table = made(tmp_path / "rides")
+    table.build_index("record_index")
+    hudi_120.write(table.path, rows(15, 30, 5), **FACTS, **RECORD_INDEX, **{"hoodie.index.type": "RECORD_INDEX"})
+    assert "column_stats" in table.properties["hoodie.table.metadata.partitions"]
+    check(hudi_120, table, "record_index")
+    assert table.scan(where="id = 'k01'").to_arrow().num_rows == 1

@@ -12,6 +12,8 @@ TEMP = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"
 METADATA_TABLE = ".hoodie/metadata"
 PARTITION_METAFILE = ".hoodie_partition_metadata"
+PARTITIONS_KEY = "__all_partitions__"
+"""The key of the metadata table's list of partitions. The records beside it have the paths of partitions as keys."""
 
 BASE_FILE_PATTERN = (
     r"(?P<file_id>[^_/.\x00-\x1f][^_/\x00-\x1f]*)_(?P<write_token>[a-zA-Z0-9-]+)"

@@ -18,6 +18,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.own_generators import KeyGenerator, run_generator
 from pyhudi.format.keys.timestamp_paths import TimestampSpec
 from pyhudi.format.keys.timestamp_paths import partition_texts as time_partition_texts
+from pyhudi.format.names import PARTITIONS_KEY
 
 NULL_COMPONENT = "__null__"
 EMPTY_COMPONENT = "__empty__"
@@ -214,6 +215,12 @@ def check_partition_path(path: str) -> None:
                 "have as its name; change the values, or create the table with "
                 "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
             )
+    if path == PARTITIONS_KEY:
+        raise Invalid(
+            f"partition path '{path}': expected another name: the metadata table has its list of partitions under "
+            "this one; change the values, or create the table with "
+            "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
+        )
     if path and any(not part or part.startswith(".hoodie") for part in parts):
         raise Invalid(
             f"partition path '{path}': expected folder names below the table, found an empty or '.hoodie' "

@@ -14,10 +14,8 @@ from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import BROKEN_BYTES, decode_record, encode_record
 from pyhudi.format.metadata.groups import FILES_TYPE as FILES_TYPE
 from pyhudi.format.metadata.groups import PARTITION_LIST_TYPE as PARTITION_LIST_TYPE
+from pyhudi.format.names import PARTITIONS_KEY as PARTITIONS_KEY
 from pyhudi.format.schema.conversion import FILE_NAME
-
-PARTITIONS_KEY = "__all_partitions__"
-"""The key of the record that lists the data partitions."""
 
 ROOT_PARTITION_KEY = "."
 """The key of a table without partitions, whose partition path is empty."""

@@ -190,9 +190,8 @@ class RecordIndexKind(IndexKind):
             owner = file_slice.partition if kind == "partitioned" else None
             by_partition[owner] = by_partition.get(owner, 0) + len(keys)
 
-        # A global index of an empty table still has its file groups.
-        if kind == "global":
-            by_partition.setdefault(None, 0)
+        for owner in _owners(contents, kind):
+            by_partition.setdefault(owner, 0)
 
         counts = {owner: contents.settings.group_count(count, kind) for owner, count in by_partition.items()}
         return InitialPartition(partition, _located_changes(contents, tables, kind), counts)
@@ -201,7 +200,9 @@ class RecordIndexKind(IndexKind):
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
         rows, kind = contents.estimate_rows(), _form(definition)
-        by_partition = rows if kind == "partitioned" else {None: sum(rows.values())}
+        by_partition = {
+            owner: sum(rows.values()) if owner is None else rows.get(owner, 0) for owner in _owners(contents, kind)
+        }
         return {owner: contents.settings.group_count(count, kind) for owner, count in by_partition.items()}
 
 
@@ -247,12 +248,21 @@ def located_groups(located: Iterable[pa.Table]) -> dict[str, set[str]]:
 
 
 def is_partitioned(table: IndexedTable) -> bool:
-    """Whether a table's record index is kept by partition. Its definition says so, or else the ids of its groups."""
+    """Whether a table's record index is kept by partition. The ids of its file groups say so.
+
+    One list request, unless the index's definition says that the index is of the whole table. A definition that says
+    that the index is kept by partition may be of an earlier one. Seen: 1.2.0, whose writers drop a record index that
+    their options do not ask for, leaves the definition, and as it is when it builds the other kind.
+    """
     if RECORD_INDEX not in table.partitions:
         return False
-    if RECORD_INDEX in table.definitions:
-        return table.definitions[RECORD_INDEX].is_partitioned
-    return any(group.data_partition is not None for group in table.groups(RECORD_INDEX))
+
+    own = table.definitions.get(RECORD_INDEX)
+    if own is not None and not own.is_partitioned:
+        return False
+
+    owners = {group.data_partition for group in table.groups(RECORD_INDEX)}
+    return None not in owners if owners else own is not None
 
 
 def asks_partitioned(request: IndexRequest) -> bool:
@@ -268,6 +278,16 @@ def has_global(ready: Collection[str], definitions: Mapping[str, IndexDefinition
 
 def _form(definition: IndexDefinition | None) -> RecordIndexForm:
     return "partitioned" if definition is not None and definition.is_partitioned else "global"
+
+
+def _owners(contents: IndexContents, kind: RecordIndexForm) -> list[str | None]:
+    """The data partitions that have file groups of their own; None where all share the same.
+
+    There are file groups even where there is no key: a global index of an empty table has its own, and so has a
+    partition whose files are all replaced, but still listed. Seen: 1.2.0 makes file groups for a partition only if its
+    writer finds it not listed, and fails to write to a partition without any (`getRecordTaggerPartitionedRLI`).
+    """
+    return [*contents.snapshot.listing.partitions()] if kind == "partitioned" else [None]
 
 
 def _located_changes(

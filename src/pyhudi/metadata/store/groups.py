@@ -1,6 +1,6 @@
 """The file groups of a partition of the metadata table, and how keys are spread over them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,22 @@ def list_groups(table: MetadataTable, partition: str, data_partition: str | None
         return group_ids(table.config.version, partition, 1)
 
     ids = (one for one in table.group_ids(partition) if one.data_partition == data_partition)
+    return _by_number(ids)
+
+
+def list_groups_of(table: MetadataTable, partition: str, data_partition: str) -> tuple[list[str], set[str]]:
+    """The ids of the file groups that a data partition has in a partitioned record index, by number; and those of them
+    that no completed deltacommit has written to. One list request.
+
+    The writer that made these may be dead, and its rollback would take them away.
+    """
+    files = [(one, instant) for one, instant in table.group_files(partition) if one.data_partition == data_partition]
+    sure = {one.format() for one, instant in files if table.timeline.is_committed(instant)}
+    groups = _by_number(one for one, _ in files)
+    return groups, set(groups) - sure
+
+
+def _by_number(ids: Iterable[MetadataGroupId]) -> list[str]:
     return [file_id for _, file_id in sorted({(one.index, one.format()) for one in ids})]
 
 

@@ -38,10 +38,18 @@ class MetadataTable:
 
     def group_ids(self, partition: str) -> list[MetadataGroupId]:
         """The ids of a partition's file groups, one for each file. One list request."""
-        names = [file.path.rpartition("/")[2] for file in self.storage.list(partition)]
-        parsed = [BaseFileName.parse(name) or LogFileName.parse(name) for name in names]
-        ids = [MetadataGroupId.parse(one.file_id, partition=partition) for one in parsed if one is not None]
-        return [one for one in ids if one is not None]
+        return [one for one, _ in self.group_files(partition)]
+
+    def group_files(self, partition: str) -> list[tuple[MetadataGroupId, str]]:
+        """For each file of a partition the id of its file group, and the instant in its name. One list request."""
+        found = []
+        for file in self.storage.list(partition):
+            text = file.path.rpartition("/")[2]
+            name = BaseFileName.parse(text) or LogFileName.parse(text)
+            group = MetadataGroupId.parse(name.file_id, partition=partition) if name is not None else None
+            if name is not None and group is not None:
+                found.append((group, name.requested if isinstance(name, BaseFileName) else name.instant))
+        return found
 
     def has_partition(self, partition: str) -> bool:
         """Whether a partition was made and not deleted since, with file groups or without. One head request.

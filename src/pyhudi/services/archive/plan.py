@@ -251,6 +251,18 @@ def savepoint_barrier(timeline: Timeline, stored: Iterable[str], *, from_slice: 
     )
 
 
+def quiet_barrier(bases: Iterable[str]) -> Barrier | None:
+    """The barrier for the metadata table's base files that no compaction has replaced, for their groups have no logs.
+
+    `bases`: the instants of the newest base files. Seen: 1.0.2 and 1.2.0 make an index that the table lacks at the
+    first of the instants `00000000000000000`, `…001` that the active timeline lacks. Then the timeline begins there,
+    and an archived instant counts as one that never completed: file groups vanish, keys are sought in others, and
+    stored keys are inserted again.
+    """
+    oldest = min(bases, default=None)
+    return None if oldest is None else Barrier(oldest, f"the metadata table's base files of '{oldest}'")
+
+
 def data_barrier(data: Timeline, *, is_beyond_savepoint: bool) -> Barrier | None:
     """The barrier for the metadata table's timeline: where the data table's active timeline begins.
 

@@ -223,6 +223,10 @@ def _archive_metadata_table(
     ]
 
     keep = Keep(settings.commits_min + 1, settings.commits_max + 1)
+    if table.timeline.layout.has_completion_times and is_due(table.timeline, keep):
+        partitions = snapshot.config.metadata_partitions
+        bases = [one.base_instant for name in partitions for one in table.slices(name) if one.base_file is not None]
+        barriers.append(archive_plan.quiet_barrier(bases))
     plan = plan_archival(table.timeline, keep, _present(barriers))
     batch = plan.instants[:BATCH_INSTANTS_MAX]
     carry_out_archival(table.storage, table.timeline.layout, snapshot.zone, batch, settings, confirm=confirm)

@@ -7,6 +7,7 @@ is listed as inflight. File groups and lists come when the plan is run. Its inde
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC
 from enum import Enum
 
 from pyhudi.errors import NotFound
@@ -14,6 +15,7 @@ from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.names import heartbeat_path
 from pyhudi.format.timeline.action_files import decode_index_plan, encode_index_commit, encode_index_plan
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.instant_text import INSTANT_DIGITS, format_instant, parse_instant_ms
 from pyhudi.format.timeline.records import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.metadata.lists import MetadataLists, put_definitions
@@ -25,6 +27,10 @@ from pyhudi.txn.locks.running import is_surely_dead
 from pyhudi.write.metadata import by_name
 
 INDEXING = "indexing"
+
+_BEFORE_NEWEST_MS_MAX = 1_000
+_TIMES_TRIED = 50
+"""Of the times that are free the first ones are taken, one of so many, so that there are some for later plans."""
 
 
 class Life(Enum):
@@ -88,8 +94,36 @@ def put_plan(session: WriteSession, partitions: Collection[str]) -> Instant:
     """Put a plan on the timeline, under a new time."""
     upto = last_write_before_pending(session.snapshot.timeline)
     infos = tuple(IndexPartitionInfo(1, name, upto, {}) for name in partitions)
-    instant = Instant(session.table.issue_instant(), INDEXING, "REQUESTED")
+    instant = Instant(_plan_time(session), INDEXING, "REQUESTED")
     return session.table.request(instant, encode_index_plan(IndexPlan(1, infos)))
+
+
+def _plan_time(session: WriteSession) -> str:
+    """A free time shortly before the newest completed action was requested; a new time where there is none.
+
+    Seen: the writers of 1.0.2 and 1.2.0 make indexes that the table lacks, such as column statistics, at the time of
+    the newest completed action, if that is an indexing. They roll back the deltacommit of that time first, and with it
+    go the base files of the index that was built then: it is named, and finds nothing
+    (`HoodieBackedTableMetadataWriter.generateUniqueInstantTime`). So an indexing must not be the newest.
+
+    No instant of either timeline lies between that time and the newest action: none is taken for archived.
+    A get and a list request.
+    """
+    fresh, data = session.table.issue_instant(), session.snapshot.timeline
+    newest = max((i.requested for i in data if i.is_completed), default="")
+    if not data.layout.has_completion_times or len(newest) != INSTANT_DIGITS:
+        return fresh
+
+    there = open_metadata_table(session.access.storage, session.snapshot.zone).timeline
+    if there.start is None or there.start >= newest:
+        return fresh
+    instants = (i for timeline in (data, there) for i in timeline)
+    times = [time for i in instants for time in (i.requested, i.completed) if time is not None and time < newest]
+
+    newest_ms = parse_instant_ms(newest, UTC)  # the zone does not matter: only texts that are near each other count
+    after_ms = max([newest_ms - _BEFORE_NEWEST_MS_MAX, *(parse_instant_ms(time, UTC) for time in times)])
+    free_count = min(newest_ms - 1 - after_ms, _TIMES_TRIED)
+    return fresh if free_count < 1 else format_instant(after_ms + 1 + int(fresh[-3:]) % free_count, UTC)
 
 
 def last_write_before_pending(timeline: Timeline) -> str | None:

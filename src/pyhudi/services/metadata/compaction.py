@@ -31,6 +31,9 @@ from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write
 
 _KINDS: Final = frozenset(kind.value for kind in CompactionKind)
 
+_QUIET_WRITES_MAX: Final = 200
+"""A base file is written anew once so many writes came after it, logs or none."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetadataCompactor:
@@ -230,9 +233,15 @@ def _log_reader(table: MetadataTable, file_slice: FileSlice, data_timeline: Time
 
 
 def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
-    """The slices with logs beside the one that opened the file group, and the slices without a base file."""
+    """The slices with logs beside the one that opened the file group, the slices without a base file, and those that
+    were quiet for long: their base file keeps its instant on the timeline, and with it all later ones.
+    """
     is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
+    writes = [i.requested for i in table.timeline.completed_writes]
+    quiet_until = ""
+    if not is_after_slice:
+        quiet_until = writes[-_QUIET_WRITES_MAX] if len(writes) >= _QUIET_WRITES_MAX else table.timeline.start or ""
     for file_slice in table.slices(partition):
         is_logged = any(is_after_slice or log.name.instant != file_slice.base_instant for log in file_slice.log_files)
-        if file_slice.base_file is None or is_logged:
+        if file_slice.base_file is None or is_logged or file_slice.base_instant < quiet_until:
             yield file_slice

@@ -28,14 +28,16 @@ class PartitionFiles:
 def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSlicing) -> Iterator[PartitionFiles]:
     """For each partition, the files whose instants are completed. There may be none.
 
-    If logs are named after their slice, all logs count: readers tell from the blocks what is committed.
+    If logs are named after their slice, all logs count: readers tell from the blocks what is committed. Empty logs do
+    not, as a writer leaves them that dies before it has written. Seen: Apache Hudi reads no list of files that says of
+    one that it is empty (0.15.0, 1.0.2, 1.2.0; `validatePayload` of the metadata table's records).
     Requests: as `StorageListing.walk`. Memory: a partition's files.
     """
     for partition, every in listing.walk():
         files = [file for file in every if file.name.isascii() or _is_text(file.name)]
         names = pa.array([file.name for file in files], pa.string())
         sizes = pa.array([file.size_bytes for file in files], pa.int64())
-        counts = _are_committed(names, timeline, slicing)
+        counts = pc.and_(_are_committed(names, timeline, slicing), _hold_something(names, sizes))
         yield PartitionFiles(partition, names.filter(counts), sizes.filter(counts))
 
 
@@ -51,6 +53,11 @@ def _are_committed(names: pa.Array, timeline: Timeline, slicing: LogSlicing) -> 
     committed = pa.array([instant for instant in distinct if timeline.is_committed(instant)], pa.string())
     counts = pc.is_in(instants, value_set=committed)
     return pc.or_(counts, logged.is_valid()) if slicing.naming is LogNaming.AFTER_SLICE else counts
+
+
+def _hold_something(names: pa.Array, sizes: pa.Array) -> pa.Array:
+    """All but empty logs. An empty base file counts: whoever reads it says that it is damaged."""
+    return pc.or_(pc.greater(sizes, 0), _group_of(names, LOG_FILE_PATTERN, "instant").is_null())
 
 
 def _group_of(names: pa.Array, pattern: str, group: str) -> pa.Array:

@@ -7,13 +7,14 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict
 from pyhudi.executor import Executor
+from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.metadata.keys import KeyHashing
 from pyhudi.format.names import LogFileName
 from pyhudi.format.schema.conversion import without_meta_fields
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.metadata.derive.changes import PartitionChange
-from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.store.groups import group_ids, list_groups, list_groups_of, rows_by_group
 from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionRun, ActionTable, Ending, delete_pending_states
@@ -85,11 +86,21 @@ def write_deltacommit(
 
 
 def _spread(table: MetadataTable, requested: str, change: PartitionChange, spreading: Spreading) -> list[_LogTask]:
-    """What each file group gets. A data partition without file groups gets new ones, even if they stay empty."""
-    groups = list_groups(table, change.partition, change.data_partition)
-    makes_groups = not groups and change.data_partition is not None and table.has_partition(change.partition)
-    if makes_groups:
-        groups = group_ids(table.config.version, change.partition, spreading.new_groups, change.data_partition)
+    """What each file group gets. A data partition without file groups gets new ones, even if they stay empty.
+
+    So it does where all file groups are of deltacommits that are not complete. They may be rolled back, or be some of
+    those that a dead writer was about to make. Keys are spread over as many groups as there are: none of them must go.
+    """
+    owner, unsure = change.data_partition, set[str]()
+    if owner is None:
+        groups = list_groups(table, change.partition)
+    else:
+        groups, unsure = list_groups_of(table, change.partition, owner)
+        if len(unsure) == len(groups) and table.has_partition(change.partition):
+            found = [MetadataGroupId.parse(one, partition=change.partition) for one in groups]
+            count = max([spreading.new_groups, *(one.index + 1 for one in found if one is not None)])
+            groups = group_ids(table.config.version, change.partition, count, owner)
+            unsure = set(groups)
     if not groups:
         raise GroupsGone(table.storage.location.uri, change.partition)
 
@@ -115,7 +126,7 @@ def _spread(table: MetadataTable, requested: str, change: PartitionChange, sprea
             change.deletes.take(pa.array(deletes[number])),
         )
         for number, file_id in enumerate(groups)
-        if makes_groups or len(cells[number]) or len(deletes[number])
+        if file_id in unsure or len(cells[number]) or len(deletes[number])
     ]
 
 

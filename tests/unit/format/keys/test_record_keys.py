@@ -256,6 +256,14 @@ def test_url_encoding_does_not_let_a_folder_out(value: str) -> None:
     assert paths({"p": [value]}, is_url_encoded=True, is_hive_style=True) == [f"p={value}"]
 
 
+def test_the_name_of_the_list_of_partitions_is_no_partition() -> None:
+    """The metadata table has the list under this key, and a partition's files under its path."""
+    with pytest.raises(Invalid, match="hive_style"):
+        paths({"p": ["fine", "__all_partitions__"]})
+    assert paths({"p": ["__all_partitions__"]}, is_hive_style=True) == ["p=__all_partitions__"]
+    assert paths({"p": ["a"], "q": ["__all_partitions__"]}) == ["a/__all_partitions__"]
+
+
 @pytest.mark.parametrize("path", ["", "a", "a/b", "..a", "...", "a=..", "2026-11-21", DEFAULT_PARTITION])
 def test_ordinary_partition_paths_pass(path: str) -> None:
     check_partition_path(path)

@@ -3,13 +3,18 @@ compaction of either table. What it says is compared with what a scan gives, and
 """
 
 import random
+from datetime import UTC
 
 import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.format.metadata.index_definitions import encode_index_definitions, record_index_definition
+from pyhudi.format.names import METADATA_TABLE
+from pyhudi.metadata.store.indexes import INDEX_DEFINITIONS, read_definitions
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.services.metadata import compaction
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.properties_file import read_table_properties
@@ -239,4 +244,77 @@ def test_updates_in_logs_read_no_base_file_for_the_record_index() -> None:
     table.delete(arrow([Row("k1", "rome", 3, 1)]))
     table.upsert(arrow([Row("k1", "rome", 2, 9)]))  # too late: it stays deleted
     table.upsert(arrow([Row("k1", "rome", 4, 9)]))
+    assert index_problems(store.storage) == []
+
+
+@pytest.mark.parametrize("is_beside_writers", [False, True])
+def test_a_partition_that_is_listed_but_empty_has_groups_of_a_partitioned_record_index(is_beside_writers: bool) -> None:
+    """Apache Hudi 1.2.0 makes groups for partitions that are not listed, and fails to write to others without any."""
+    store = Store("COPY_ON_WRITE", 9)
+    store.table.upsert(arrow([Row("k1", "oslo", 1, 1), Row("k2", "rome", 1, 1)]))
+    store.table.delete_partitions(["rome"])
+    if is_beside_writers:
+        store.table.build_index("partitioned_record_index", options=PARTITIONED)
+    else:
+        store.table.upsert(arrow([Row("k1", "oslo", 2, 2)]), options=PARTITIONED)
+    assert {f"record-index-{city}-000{n}-0" for city in ("oslo", "rome") for n in (0, 1)} == _groups(store)
+
+    store.table.upsert(arrow([Row("k3", "rome", 3, 3)]), options={"hoodie.index.type": "RECORD_LEVEL_INDEX"})
+    assert index_problems(store.storage) == []
+
+
+def test_the_definition_of_an_earlier_partitioned_record_index_does_not_say_how_keys_are_spread_now() -> None:
+    """Apache Hudi 1.2.0 leaves the definition when it drops the index, and when it builds one of the whole table."""
+    store = Store("COPY_ON_WRITE", 9, **GLOBAL, **{"hoodie.index.type": "GLOBAL_SIMPLE"})
+    store.table.upsert(arrow([Row("k1", "oslo", 1, 1)]))
+    stale = record_index_definition(is_partitioned=True)
+    store.storage.put(INDEX_DEFINITIONS, encode_index_definitions({"record_index": stale}))
+
+    store.table.upsert(arrow([Row("k1", "oslo", 2, 2), Row("k2", "rome", 2, 2)]))
+
+    assert [store.table.scan(where=f"id = '{key}'").to_arrow().num_rows for key in ("k1", "k2")] == [1, 1]
+    assert index_problems(store.storage) == []
+    assert _groups(store) == {f"record-index-000{n}-0" for n in range(3)}, "more would change where keys are sought"
+
+
+def _groups(store: Store) -> set[str]:
+    files = (file.path.rpartition("/")[2] for file in store.storage.list(f"{METADATA_TABLE}/record_index"))
+    return {name.lstrip(".").split("_")[0] for name in files if "record-index" in name}
+
+
+def test_an_index_that_is_built_is_not_the_newest_action() -> None:
+    """Apache Hudi would make its next indexes at that action's time, and delete the base files of this one first."""
+    clock = StepClock()
+    handles = Handles(MemoryStorage(), clock, seeded_uuids(1), SerialExecutor())
+    table = handles.create(table_version=9)
+    table.upsert(arrow([Row("k1", "oslo", 1, 1)]))
+    clock.ms += 5_000
+    table.upsert(arrow([Row("k2", "oslo", 1, 1)]))
+
+    for kind in ("record_index", "bloom_filters", "column_stats"):
+        table.build_index(kind)
+
+    actions = [instant.action for instant in sorted(table.timeline(), key=lambda instant: instant.requested)]
+    assert actions == ["commit", "indexing", "indexing", "indexing", "commit"]
+    table.upsert(arrow([Row("k1", "oslo", 2, 2), Row("k3", "rome", 2, 2)]))
+    assert table.metadata.validate().is_valid
+
+
+@pytest.mark.parametrize("quiet_max", [200, 8])
+def test_the_base_file_of_a_quiet_group_has_its_instant_on_the_timeline(
+    quiet_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apache Hudi makes a new index at the first instants again: what is archived counts as uncommitted then."""
+    monkeypatch.setattr(compaction, "_QUIET_WRITES_MAX", quiet_max)
+    kept = {"hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6", "hoodie.clean.commits.retained": "2"}
+    store = Store("COPY_ON_WRITE", 9, **GLOBAL, **kept, **{"hoodie.metadata.compact.max.delta.commits": "3"})
+    store.table.upsert(arrow([Row(f"k{n}", "oslo", 1, 1) for n in range(9)]))
+    for n in range(14):
+        store.table.upsert(arrow([Row("k1", "oslo", 2 + n, 2)]))
+
+    metadata = open_metadata_table(store.storage, UTC)
+    active = {instant.requested for instant in metadata.timeline}
+    bases = {one.base_instant for name in store.partitions() for one in metadata.slices(name)}
+    assert bases <= active
+    assert (len(active) < 20) == (quiet_max == 8), "quiet base files are written anew at times, or all would stay"
     assert index_problems(store.storage) == []

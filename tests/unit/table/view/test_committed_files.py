@@ -3,6 +3,7 @@
 Names are told apart by columns here, and one by one everywhere else: both must say the same.
 """
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,11 +66,27 @@ def test_the_files_of_completed_instants_are_those_whose_names_say_so(
     found = {of.partition: of.by_name() for of in committed_files(listing, TIMELINE, slicing)}
 
     expected = {
-        partition: {f.name: f.size_bytes for f in listing.files(partition) if counts(f.name, TIMELINE, slicing)}
+        partition: {
+            f.name: f.size_bytes
+            for f in listing.files(partition)
+            if counts(f.name, TIMELINE, slicing) and (f.size_bytes or LogFileName.parse(f.name) is None)
+        }
         for partition in listing.partitions()
     }
     assert found == expected
     assert all(list(of) == sorted(of) for of in found.values())
+
+
+@pytest.mark.parametrize("slicing", [SliceByCompletion(), SliceByName()], ids=["by completion", "by name"])
+def test_an_empty_log_is_left_out_and_an_empty_base_file_is_not(slicing: LogSlicing) -> None:
+    """A writer that died may leave the log, and Apache Hudi cannot read a list with it. The base file is damaged."""
+    storage = MemoryStorage()
+    for name in (".hoodie_partition_metadata", f".f_{INSTANTS[0]}.log.1_0-0-0", f"f_0-0-0_{INSTANTS[0]}.parquet"):
+        storage.put(f"p/{name}", b"")
+
+    (found,) = committed_files(StorageListing(storage), TIMELINE, slicing)
+
+    assert found.by_name() == {f"f_0-0-0_{INSTANTS[0]}.parquet": 0}
 
 
 def test_each_folder_is_listed_once() -> None:

@@ -197,6 +197,36 @@ def test_a_new_data_partition_of_a_partitioned_record_index_gets_all_of_its_grou
     ]
 
 
+@pytest.mark.parametrize("dies_early", [False, True])
+def test_the_groups_of_a_new_data_partition_outlive_the_dead_writer_that_made_them(dies_early: bool) -> None:
+    """Its deltacommit is rolled back after another wrote to the partition: keys are sought in one of all groups."""
+    table, spreading = Table(), Spreading(EXECUTOR, new_groups=3)
+
+    def write(key: str) -> str:
+        changed = PartitionChange("record_index", cells_of({key: b"1"}), data_partition="oslo")
+        requested = table.now()
+        write_deltacommit(
+            table.metadata, requested, [changed], spreading, issue_instant=table.now, confirm=sure
+        )  # fmt: skip
+        return requested
+
+    dead = next(i for requested in [write("k")] for i in table.metadata.timeline if i.requested == requested)
+    table.metadata.storage.delete(table.metadata.timeline.layout.path(dead))  # it never completed
+    if dies_early:
+        for number in (0, 2):
+            table.metadata.storage.delete(
+                f"record_index/.record-index-oslo-{number:04d}-0_{dead.requested}.log.1_0-0-0"
+            )
+    for key in ("a", "b"):
+        write(key)
+    dead = next(i for i in table.metadata.timeline if i.requested == dead.requested)
+    roll_back_deltacommit(table.metadata, dead, table.now(), issue_instant=table.now, confirm=sure)
+
+    assert list_groups(table.metadata, "record_index", "oslo") == [f"record-index-oslo-{n:04d}-0" for n in range(3)]
+    logs = [f.path for f in table.metadata.storage.list("record_index") if "record-index-oslo" in f.path]
+    assert len(logs) == 3 + 1, "the first write after the dead one opens every group, the second logs its key"
+
+
 def test_a_compaction_of_what_the_metadata_table_does_not_need_to_compact_is_none() -> None:
     table = Table()
     assert table.compact()
