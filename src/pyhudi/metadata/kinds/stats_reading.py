@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.metadata.bound_orders import in_every_order
 from pyhudi.format.metadata.keys import (
     column_stats_keys,
     column_stats_prefixes,
@@ -36,12 +37,14 @@ def read_column_stats(
     partitions: Sequence[str],
     files: pa.Table | None = None,
     index: str,
+    as_stored: bool = False,
 ) -> pa.Table | None:
     """The statistics of a column in these partitions' files; None if the index is not ready.
 
     `column`: its name, with dots where it is nested, and its type of now. `files`: only these files (columns as
     `FILES` of `file_statistics`). `index`: the index that holds the statistics. For an index on an expression `column`
-    has the name of its source field, and the type of the expression.
+    has the name of its source field, and the type of the expression. `as_stored`: bounds are those that are stored;
+    otherwise they are as wide as a query needs them, see `in_every_order`.
     Columns: `partition`, `file`, `min`, `max` (of the column's type), `is_known` (of the bounds), `null_count`,
     `value_count`, `is_tight_bound`.
     """
@@ -59,7 +62,7 @@ def read_column_stats(
         parts = found.lookup_prefixes(column_stats_prefixes(column.name).to_pylist())
 
     hashes = pc.utf8_slice_codeunits(partition_stats_keys(column.name, distinct), _COLUMN_SIZE) if len(distinct) else []
-    rows = [_stats(part, column.type) for part in parts]
+    rows = [_stats(part, column.type, as_stored=as_stored) for part in parts]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
 
     # A file's key is 12 characters of the column, 12 of the partition and 24 of the file. Other keys are of partitions.
@@ -78,6 +81,7 @@ def read_partition_stats(
     *,
     partitions: Sequence[str],
     index: str,
+    as_stored: bool = False,
     keys_of: Callable[[str, pa.Array], pa.StringArray] = expression_partition_stats_keys,
 ) -> pa.Table | None:
     """The statistics of a column over all files of each of these partitions; None if the index is not ready.
@@ -94,7 +98,7 @@ def read_partition_stats(
         return _stats_schema(column.type).empty_table().rename_columns(["partition", *_RESULT]).drop_columns(["file"])
 
     keys = keys_of(column.name, distinct)
-    rows = [_stats(part, column.type) for part in found.lookup(keys)]
+    rows = [_stats(part, column.type, as_stored=as_stored) for part in found.lookup(keys)]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
 
     at = one_array(pc.index_in(stats.column("key"), value_set=keys))
@@ -109,12 +113,14 @@ def _stats_schema(kind: pa.DataType) -> pa.Schema:
     return pa.schema([("key", pa.string()), *zip(_RESULT, types, strict=True)])
 
 
-def _stats(part: RecordVersions, kind: pa.DataType) -> pa.Table:
+def _stats(part: RecordVersions, kind: pa.DataType, *, as_stored: bool) -> pa.Table:
     """The statistics of each key, its versions merged."""
     decoded = part.decode(lambda values, text: decode_column_stats(values, text, path=part.path))
     if decoded is None:
         return _stats_schema(kind).empty_table()
     bounds = bounds_of(kind, decoded.combine_chunks())
+    if not as_stored:
+        bounds = in_every_order(bounds)
     columns = [
         part.keys.cast(pa.string()), one_array(decoded.column("file_name")), bounds.min, bounds.max, bounds.is_known,
         *(one_array(decoded.column(name)) for name in ("null_count", "value_count", "is_tight_bound")),
