@@ -67,13 +67,16 @@ def is_counted(name: str) -> bool:
 def stored_bounds_rows(
     cells: pa.Table, keys: pa.Array, column: IndexedColumn, partitions: pa.Array, names: pa.Array, schema_text: str
 ) -> pa.Table:
-    """The bounds of one column in the records of these keys. `partitions`, `names`: the file of each key."""
+    """The bounds of one column in the records of these keys, as they are stored, NaN too.
+
+    `partitions`, `names`: the file of each key.
+    """
     positions = pc.index_in(cells.column("key"), keys)
     chosen = one_array(positions.is_valid())
     rows = one_array(positions.drop_null())
     stats = decode_column_stats(one_array(cells.column("value").filter(chosen)).cast(pa.binary()), schema_text)
 
-    bounds = bounds_of(column.type, stats)
+    bounds = bounds_of(column.type, stats, keeps_nan=True)
     counts = ("value_count", "null_count", "total_size", "total_uncompressed_size")
     return pa.table(
         [partitions.take(rows), names.take(rows), *(stats.column(name) for name in counts), bounds.min, bounds.max],
