@@ -14,13 +14,14 @@ from pyhudi.format.metadata.stats_values import TypedBounds
 from pyhudi.metadata.derive import column_bounds
 from pyhudi.metadata.derive.column_bounds import FileBounds, IndexedColumn, Tally, bounds_table
 from pyhudi.metadata.derive.stats_changes import merge_by_partition
+from pyhudi.metadata.kinds.stats_reading import _may_be_no_nulls
 from pyhudi.storage.memory import MemoryStorage
 
 STATS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",
 }
-NAN = math.nan
+NAN, INF = math.nan, math.inf
 
 
 def opened(storage: MemoryStorage, **options: str) -> HudiTable:
@@ -73,9 +74,9 @@ def test_a_block_of_a_log_that_lacks_a_column_counts_its_nulls() -> None:
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize(
     "values, low, high",
-    [([NAN, 1.0, -2.0], -2.0, NAN), ([NAN, None], NAN, NAN), ([None, None], None, None), ([0.0], -0.0, 0.0)],
+    [([NAN, 1.0, -2.0], -2.0, INF), ([NAN, None], INF, INF), ([None, None], None, None), ([0.0], -0.0, 0.0)],
 )
-def test_nan_is_the_greatest_bound(kind: pa.DataType, values: list[float | None], low: float, high: float) -> None:
+def test_nan_makes_the_bound_infinite(kind: pa.DataType, values: list[float | None], low: float, high: float) -> None:
     """Apache Hudi passes over a file with values whose bounds are null, so NaN must not take them away."""
     tally = Tally(IndexedColumn("f", kind))
     tally.add(pa.array(values, kind))
@@ -93,16 +94,16 @@ def merged(kind: pa.DataType, *files: list[object]) -> Mapping[str, object]:
     return dict(row)
 
 
-def test_nan_of_one_file_is_the_greatest_bound_of_its_partition() -> None:
+def test_nan_of_one_file_makes_the_bound_of_its_partition_infinite() -> None:
     row = merged(pa.float64(), [1.0, NAN], [5.0])
-    assert (row["min"], repr(row["max"])) == (1.0, "nan")
+    assert (row["min"], row["max"]) == (1.0, INF)
     row = merged(pa.float64(), [NAN], [5.0, None])
-    assert (row["min"], repr(row["max"]), row["null_count"]) == (5.0, "nan", 1)
+    assert (row["min"], row["max"], row["null_count"]) == (5.0, INF, 1)
     row = merged(pa.float64(), [2.0], [5.0])
     assert (row["min"], row["max"]) == (2.0, 5.0)
 
 
-@pytest.mark.parametrize("kind, ends", [(pa.float64(), "[-inf, nan]"), (pa.string(), "['', '\\U0010ffff']")])
+@pytest.mark.parametrize("kind, ends", [(pa.float64(), "[-inf, inf]"), (pa.string(), "['', '\\U0010ffff']")])
 def test_a_partition_with_a_file_of_unknown_bounds_has_those_of_the_type(kind: pa.DataType, ends: str) -> None:
     column = IndexedColumn("c", kind)
     known = Tally(column)
@@ -111,6 +112,24 @@ def test_a_partition_with_a_file_of_unknown_bounds_has_those_of_the_type(kind: p
     files = [FileBounds("x", "f0", {"c": known.bounds()}), FileBounds("x", "f1", {"c": unknown})]
     (row,) = merge_by_partition(bounds_table(files, column)).to_pylist()
     assert repr([row["min"], row["max"]]) == ends
+
+
+@pytest.mark.parametrize(
+    "kind, size, in_doubt",
+    [
+        (pa.string(), 5_000, True),
+        (pa.string(), 60, False),
+        (pa.timestamp("us", "UTC"), 60, True),
+        (pa.int64(), 60, False),
+    ],
+)
+def test_a_column_that_is_said_to_be_null_may_be_without_statistics(
+    kind: pa.DataType, size: int, in_doubt: bool
+) -> None:
+    """Apache Hudi 1.2.0 says so of a file with a text of 5,000 bytes."""
+    two, none = pa.array([2, 2, 2]), pa.array([2, 1, 2])
+    found = _may_be_no_nulls(kind, none, two, pa.array([size, size, 0]))
+    assert found.to_pylist() == [in_doubt, False, False]
 
 
 # Bounds in the order of Java.

@@ -22,8 +22,6 @@ def beyond(
     # A value beyond its bound, or a null where none is counted, misleads a reader.
     below = pc.less(_plain(stored.column("min")), _plain(said.column("min")))
     above = pc.greater(_plain(stored.column("max")), _plain(said.column("max")))
-    if pa.types.is_floating(column.type):
-        above = pc.or_(above, pc.and_(pc.is_nan(stored.column("max")), pc.invert(pc.is_nan(said.column("max")))))
     hidden = pc.and_(pc.equal(said.column("null_count"), 0), pc.greater(stored.column("null_count"), 0))
     wrong = pc.or_(pc.and_(is_known, pc.or_(pc.fill_null(below, False), pc.fill_null(above, False))), hidden)
 

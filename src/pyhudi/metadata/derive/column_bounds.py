@@ -1,11 +1,11 @@
 """What a file holds of each column: least and greatest value, number of rows and nulls, sizes.
 
 A base file's footer tells, where it can be trusted, else the data do. Of a log file the rows of its blocks tell. Bounds
-are null where a column has no value. NaN is the greatest value, as in Spark. A file that lacks a column has nulls for
-it, and says so: Apache Hudi passes over files of which it is told only of other columns of a filter. A bootstrapped
-base file has the columns of its source.
-Seen: 1.0.2 and 1.2.0, `c IS NULL AND n > 0` and a file with a record of `n` alone; `f = 1.0` and a file with null
-bounds of `f`, in which there are values.
+are null where a column has no value. NaN, the greatest value in Spark, counts as infinity. A file that lacks a column
+has nulls for it, and says so: Apache Hudi passes over files of which it is told only of other columns of a filter. A
+bootstrapped base file has the columns of its source.
+Seen: 1.0.2 and 1.2.0, `c IS NULL AND n > 0` and a file with a record of `n` alone; `f = 1.0` and a file with values
+whose bounds of `f` are null, or whose upper bound is NaN.
 """
 
 import math
@@ -303,7 +303,8 @@ class Tally:
     def bounds(self) -> ColumnBounds:
         low, high = _extremes(pa.array(self._lows, self._type), pa.array(self._highs, self._type), self._type)
         if self._has_nan:
-            high = pa.scalar(math.nan, self._type)
+            high = pa.scalar(math.inf, self._type)
+            low = high if math.isnan(low.as_py()) else low
         return ColumnBounds(self._rows, self._nulls, low, high)
 
 

@@ -116,7 +116,7 @@ def partition_stats_change(
 
 
 def merge_by_partition(bounds: pa.Table) -> pa.Table:
-    """One row a partition: sums, least and greatest value. NaN is the greatest.
+    """One row a partition: sums, least and greatest value.
 
     If the bounds of one of its files are not known, they are those of the type, or null for a type without an end:
     Apache Hudi passes over a partition whose bounds are null.
@@ -124,21 +124,18 @@ def merge_by_partition(bounds: pa.Table) -> pa.Table:
     # Where some value is not null, null bounds are unknown bounds.
     is_unknown = pc.and_(pc.is_null(bounds.column("min")), pc.less(bounds.column("null_count"), bounds["value_count"]))
     told = bounds.append_column("is_unknown", is_unknown.cast(pa.int8()))
-    told = told.append_column("has_nan", _is_nan(told.column("max")).cast(pa.int8()))
     low, high = _orderable(told.column("min")), _orderable(told.column("max"))
     told = told.set_column(told.schema.get_field_index("min"), "min", low)
     told = told.set_column(told.schema.get_field_index("max"), "max", high)
 
     sums = ("value_count", "null_count", "total_size", "total_uncompressed_size")
     merged = told.group_by("partition", use_threads=False).aggregate(
-        [*((name, "sum") for name in sums), ("min", "min"), ("max", "max"), ("is_unknown", "max"), ("has_nan", "max")]
+        [*((name, "sum") for name in sums), ("min", "min"), ("max", "max"), ("is_unknown", "max")]
     )
 
     known = pc.equal(merged.column("is_unknown_max"), 0)
     kind = bounds.schema.field("min").type
     low, high = (merged.column(f"{name}_{name}").cast(kind) for name in ("min", "max"))
-    if pa.types.is_floating(kind):
-        high = pc.if_else(pc.equal(merged.column("has_nan_max"), 1), pa.scalar(math.nan, kind), high)
     ends = [pc.if_else(known, side, end) for side, end in zip((low, high), _ends_of(kind), strict=True)]
 
     partitions = merged.column("partition")
@@ -151,16 +148,10 @@ def merge_by_partition(bounds: pa.Table) -> pa.Table:
 def _ends_of(kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
     """What all values of a type lie between; nulls if that is not known here. No text has U+10FFFF in it."""
     if pa.types.is_floating(kind):
-        return pa.scalar(-math.inf, kind), pa.scalar(math.nan, kind)
+        return pa.scalar(-math.inf, kind), pa.scalar(math.inf, kind)
     if pa.types.is_string(kind):
         return pa.scalar("", kind), pa.scalar("\U0010ffff", kind)
     return pa.scalar(None, kind), pa.scalar(None, kind)
-
-
-def _is_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_floating(column.type):
-        return pc.fill_null(pc.is_nan(column), False)
-    return pa.chunked_array([pa.repeat(False, len(column))])
 
 
 def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -86,14 +86,7 @@ class PartitionStatsIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatsPruner(IndexPruner):
-    """Rules out partitions by the bounds of all of their files.
-
-    Apache Hudi leaves files out of which it knows nothing, so that bounds and nulls are those of the other files. Such
-    statistics count fewer values than those of the record key, which every file has. It also passes over null bounds
-    of a file. So texts, bytes and floating point tell nothing here: of a text of some 4 kB, and of NaN, Parquet footers
-    state no bounds. Column statistics of files tell of them.
-    Seen: 1.0.2, 1.2.0 (`HoodieColumnRangeMetadata.merge`).
-    """
+    """Rules out partitions by the bounds of all of their files, as far as these are sure (`_SureStatistics`)."""
 
     indexes: MetadataIndexes
     label: str = PARTITION_STATS
@@ -103,9 +96,27 @@ class PartitionStatsPruner(IndexPruner):
     ) -> tuple[list[str], Sequence[PrunedBy]] | None:
         if not query.by_columns or not self.indexes.config.has_known_statistics:
             return None
-        may = match_partitions(self, query.predicate, partitions, besides=query.besides)
+        may = match_partitions(_SureStatistics(self.indexes), query.predicate, partitions, besides=query.besides)
         kept = list(compress(partitions, may.tolist()))
         return kept, [PrunedBy(self.label, partitions=len(partitions) - len(kept))]
+
+    def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
+        """All that is stored."""
+        return _read(self.indexes, column, partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _SureStatistics:
+    """Statistics of partitions that are of all of their rows.
+
+    Apache Hudi leaves files out of which it knows nothing, so that bounds and nulls are those of the other files. Such
+    statistics count fewer values than those of the record key, which every file has. It also passes over null bounds
+    of a file. So texts, bytes and floating point tell nothing here: of a text of some 4 kB, and of NaN, Parquet footers
+    state no bounds. Column statistics of files tell of them.
+    Seen: 1.0.2, 1.2.0 (`HoodieColumnRangeMetadata.merge`).
+    """
+
+    indexes: MetadataIndexes
 
     def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
         if not _has_bounds_in_every_file(column.type):

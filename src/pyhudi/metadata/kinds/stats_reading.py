@@ -26,6 +26,7 @@ from pyhudi.metadata.store.versions import RecordVersions
 
 _FILE_KEY_SIZE: Final = 48
 _COLUMN_SIZE: Final = 12
+_LONG_TEXT_SIZE: Final = 2_000
 _PREFIXES_MAX: Final = 64
 """With more partitions than this, all of a column's records are read instead of those of each partition."""
 
@@ -119,11 +120,14 @@ def _stats(part: RecordVersions, kind: pa.DataType, *, as_stored: bool) -> pa.Ta
     if decoded is None:
         return _stats_schema(kind).empty_table()
     bounds = bounds_of(kind, decoded.combine_chunks())
+    nulls, values = (one_array(decoded.column(name)) for name in ("null_count", "value_count"))
     if not as_stored:
         bounds = in_every_order(bounds)
+        in_doubt = _may_be_no_nulls(kind, nulls, values, one_array(decoded.column("total_uncompressed_size")))
+        nulls, values = (pc.if_else(in_doubt, pa.scalar(None, pa.int64()), counts) for counts in (nulls, values))
     columns = [
         part.keys.cast(pa.string()), one_array(decoded.column("file_name")), bounds.min, bounds.max, bounds.is_known,
-        *(one_array(decoded.column(name)) for name in ("null_count", "value_count", "is_tight_bound")),
+        nulls, values, one_array(decoded.column("is_tight_bound")),
     ]  # fmt: skip
 
     stats = pa.Table.from_arrays(columns, schema=_stats_schema(kind))
@@ -133,6 +137,22 @@ def _stats(part: RecordVersions, kind: pa.DataType, *, as_stored: bool) -> pa.Ta
     if starts.all():
         return stats.filter(pa.array(~is_deleted)) if is_deleted.any() else stats
     return _merged(stats, starts, is_deleted)
+
+
+def _may_be_no_nulls(kind: pa.DataType, nulls: pa.Array, values: pa.Array, size: pa.Array) -> pa.Array:
+    """Where all values of a base file are said to be null, although they may only be without statistics.
+
+    Parquet footers of Apache Hudi have no statistics of a column with a text of more than some 2 kB, nor of times as
+    INT96. Its statistics say then that all values are null. `size`: of the column, not compressed; 0 in logs.
+    Seen: 1.2.0 (`ParquetUtils`).
+    """
+    if pa.types.is_timestamp(kind):
+        size_min = 1
+    elif any(is_one(kind) for is_one in (pa.types.is_string, pa.types.is_large_string)):
+        size_min = _LONG_TEXT_SIZE
+    else:
+        return pa.array(np.zeros(len(nulls), np.bool_))
+    return pc.fill_null(pc.and_(pc.equal(nulls, values), pc.greater_equal(size, size_min)), False)
 
 
 def _merged(stats: pa.Table, starts: np.ndarray, is_deleted: np.ndarray) -> pa.Table:
