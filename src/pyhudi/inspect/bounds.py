@@ -81,7 +81,7 @@ def read_bounds_of_files(
     chosen = _partitions(snapshot, partitions)
     newest = _newest_base_files(snapshot, chosen) if newest_only else None
     for field in (schema.field(name) for name in columns or schema.names):
-        stats = read_column_stats(indexes, field, partitions=chosen, index=ColumnStatsKind.name)
+        stats = read_column_stats(indexes, field, partitions=chosen, index=ColumnStatsKind.name, as_stored=True)
         if stats is not None and len(stats):
             if newest is not None:
                 stats = stats.filter(pc.is_in(stats.column("file"), value_set=newest))

@@ -159,15 +159,15 @@ class TypedBounds:
     is_known: pa.BooleanArray
 
 
-def bounds_of(column_type: pa.DataType, stats: pa.Table | pa.RecordBatch) -> TypedBounds:
+def bounds_of(column_type: pa.DataType, stats: pa.Table | pa.RecordBatch, *, keeps_nan: bool = False) -> TypedBounds:
     """The bounds in rows of `STATS_COLUMNS`, in the type that the column has now.
 
     If the column's type was promoted since, the bounds are at least as wide as its values. A timestamp of version 1
     counts in the unit of `column_type`. A bound is not known if none is stored, if it is NaN or a list, or if its type
-    cannot be promoted to the column's type with the order kept.
+    cannot be promoted to the column's type with the order kept. `keeps_nan`: NaN, the greatest value, is one.
     """
-    low, has_low = _typed(column_type, stats, "min")
-    high, has_high = _typed(column_type, stats, "max")
+    low, has_low = _typed(column_type, stats, "min", keeps_nan=keeps_nan)
+    high, has_high = _typed(column_type, stats, "max", keeps_nan=keeps_nan)
     return TypedBounds(low, high, pa.array(has_low & has_high))
 
 
@@ -182,7 +182,7 @@ def comparable_values(stats: pa.Table | pa.RecordBatch, side: str) -> pa.Array |
 
 
 def _typed(
-    column_type: pa.DataType, stats: pa.Table | pa.RecordBatch, side: str
+    column_type: pa.DataType, stats: pa.Table | pa.RecordBatch, side: str, *, keeps_nan: bool
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     names = (f"{side}_kind", f"{side}_bits", f"{side}_bytes", "value_type", "value_type_info")
     kinds, bits, data, types, infos = (one_array(stats.column(name)) for name in names)
@@ -203,7 +203,7 @@ def _typed(
         if stored is None:
             continue
         array = _plain_array(stored, bits.to_numpy()[rows], data.take(pa.array(rows)))
-        converted = _promoted(array, column_type, is_min=side == "min")
+        converted = _promoted(array, column_type, is_min=side == "min", keeps_nan=keeps_nan)
         if converted is not None:
             parts.append(converted)
             rows_by_part.append(rows)
@@ -270,13 +270,13 @@ def _plain_array(kind: pa.DataType, bits: Numbers, data: pa.BinaryArray) -> pa.A
     return pa.array(bits.astype(width)).view(kind)
 
 
-def _promoted(array: pa.Array, wanted: pa.DataType, *, is_min: bool) -> pa.Array | None:
+def _promoted(array: pa.Array, wanted: pa.DataType, *, is_min: bool, keeps_nan: bool) -> pa.Array | None:
     """Bounds in another type, wide enough to stay bounds. None for a type that does not keep the order.
 
     A value that cannot stay a bound becomes null. Example: a long of more than 53 bits, as a double.
     """
     kind = array.type
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(kind) and not keeps_nan:
         array = pc.if_else(pc.is_nan(array), None, array)
     if kind == wanted:
         return array

@@ -1,8 +1,11 @@
 """What a file holds of each column: least and greatest value, number of rows and nulls, sizes.
 
 A base file's footer tells, where it can be trusted, else the data do. Of a log file the rows of its blocks tell. Bounds
-are null where a column has no value, and also where they are not known: then nothing follows from them. A bootstrapped
-base file has the columns of its source.
+are null where a column has no value. NaN, the greatest value in Spark, counts as infinity. A file that lacks a column
+has nulls for it, and says so: Apache Hudi passes over files of which it is told only of other columns of a filter. A
+bootstrapped base file has the columns of its source.
+Seen: 1.0.2 and 1.2.0, `c IS NULL AND n > 0` and a file with a record of `n` alone; `f = 1.0` and a file with values
+whose bounds of `f` are null, or whose upper bound is NaN.
 """
 
 import math
@@ -16,9 +19,10 @@ import pyarrow.compute as pc
 from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.log.block import BlockType
-from pyhudi.format.log.data import data_schema, read_batches
+from pyhudi.format.log.data import data_schema, read_batches, read_row_count
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.names import LogFileName, join
+from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.base_files.rows import open_rows
@@ -80,6 +84,11 @@ class _Task:
     file: str
     size_bytes: int
     source: SourceFile | None
+    told_elsewhere: frozenset[str]
+
+    def is_null_if_lacking(self, column: IndexedColumn) -> bool:
+        """Whether a scan shows nulls for this column where a file lacks it. Other columns are told by the path."""
+        return column.top not in self.told_elsewhere
 
 
 def bounds_schema(kind: pa.DataType) -> pa.Schema:
@@ -132,9 +141,10 @@ def read_bounds(
     file. Memory: in each worker, a row group of one column, or a batch of a log block.
     """
     storage, source_of = snapshot.storage, snapshot.source_of_file
+    told_elsewhere = frozenset((*META_FIELDS, *snapshot.config.partition_by))
     return executor.run(
         read_file_bounds,
-        [_Task(storage, stored, evolution, counts, columns, *file, source_of(*file[:2])) for file in files],
+        [_Task(storage, stored, evolution, counts, columns, *f, source_of(*f[:2]), told_elsewhere) for f in files],
     )
 
 
@@ -146,45 +156,59 @@ def read_file_bounds(task: _Task) -> FileBounds:
 
 def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
     path = join(task.partition, task.file)
-    with closing(_open(task, path)) as file:
+    file, is_whole = _open(task, path)
+    with closing(file):
         # A column within a list or map has several values a row: it has no bounds.
         leaves, found = single_leaves(file.schema), {}
         for column in task.columns:
             name = column.name if task.evolution is None else task.evolution.path_in_file(path, column.name)
             if name is not None and name in leaves:
                 found[column.name] = _chunk_bounds(file, IndexedColumn(name, column.type), leaves[name])
+            elif is_whole and task.is_null_if_lacking(column) and (name is None or _lacks(file.schema, name)):
+                nothing = pa.scalar(None, column.type)
+                found[column.name] = ColumnBounds(file.row_count, file.row_count, nothing, nothing)
         return found
 
 
-def _open(task: _Task, path: str) -> OpenBaseFile:
-    """The base file. Older slices may have lost their sources: then it has the meta fields only."""
+def _open(task: _Task, path: str) -> tuple[OpenBaseFile, bool]:
+    """The base file, and whether it has all of its columns.
+
+    Older slices may have lost their sources: then it has the meta fields only.
+    """
     try:
-        return open_rows(task.storage, path, task.source)
+        return open_rows(task.storage, path, task.source), True
     except (CorruptFile, NotFound):
         if task.source is None:
             raise
-        return open_rows(task.storage, path)
+        return open_rows(task.storage, path), False
+
+
+def _lacks(schema: pa.Schema, name: str) -> bool:
+    """Whether a file has no such column, or no such field in the record that has the name up to the last dot."""
+    first, *inner = name.split(".")
+    if first not in schema.names:
+        return True
+    kind = schema.field(first).type
+    for part in inner:
+        if not pa.types.is_struct(kind):
+            return False
+        if kind.get_field_index(part) < 0:
+            return True
+        kind = kind.field(part).type
+    return False
 
 
 def _chunk_bounds(file: OpenBaseFile, column: IndexedColumn, stored: pa.DataType) -> ColumnBounds:
     told = [file.chunk(number, column.name) for number in range(len(file.group_rows))]
     chunks = [chunk for chunk in told if chunk is not None]
-    if len(chunks) < len(told):  # the format tells nothing of its columns
-        rows = file.row_count
-        nulls, low, high = _read_extremes(file, column)
-        return ColumnBounds(rows, nulls, low, high)
+    sizes = (0, 0)
+    if len(chunks) == len(told):  # else the format tells nothing of its columns
+        sizes = sum(c.size_bytes for c in chunks), sum(c.uncompressed_bytes for c in chunks)
 
-    sizes = sum(c.size_bytes for c in chunks), sum(c.uncompressed_bytes for c in chunks)
-    rows = sum(file.group_rows)
-
-    # Read as the column's type, the values have another order, so the stored bounds tell nothing.
-    if not _keeps_order(stored, column.type):
-        unknown = pa.scalar(None, column.type)
-        nulls = sum(chunk.null_count or 0 for chunk in chunks)
-        return ColumnBounds(rows, nulls, unknown, unknown, *sizes)
-
-    nulls, low, high = _told_by(chunks, column.type) or _read_extremes(file, column)
-    return ColumnBounds(rows, nulls, low, high, *sizes)
+    # Read as the column's type, the values may have another order, and stored bounds tell nothing.
+    is_told = len(chunks) == len(told) and _keeps_order(stored, column.type)
+    nulls, low, high = (_told_by(chunks, column.type) if is_told else None) or _read_extremes(file, column)
+    return ColumnBounds(file.row_count, nulls, low, high, *sizes)
 
 
 def _told_by(chunks: Sequence[ChunkFacts], kind: pa.DataType) -> tuple[int, pa.Scalar, pa.Scalar] | None:
@@ -215,28 +239,18 @@ def _told_by(chunks: Sequence[ChunkFacts], kind: pa.DataType) -> tuple[int, pa.S
 
 
 def _read_extremes(file: OpenBaseFile, column: IndexedColumn) -> tuple[int, pa.Scalar, pa.Scalar]:
-    nulls, lows, highs = 0, [], []
-    has_nan = False
+    tally = Tally(column)
     for batch in file.batches([column.top]):
-        values = _leaf(batch, column, path=file.path)
-        nulls += values.null_count
-        has_nan = has_nan or _has_nan(values)
-        low, high = _min_max(values)
-        lows.append(low)
-        highs.append(high)
-
-    # NaN is not in the order of values.
-    unknown = pa.scalar(None, column.type)
-    if has_nan:
-        return nulls, unknown, unknown
-
-    return nulls, *_extremes(pa.array(lows, column.type), pa.array(highs, column.type), column.type)
+        tally.add(_leaf(batch, column, path=file.path))
+    bounds = tally.bounds()
+    return bounds.null_count, bounds.low, bounds.high
 
 
 def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
     """The bounds of the rows of the data blocks as they are stored, whatever merging makes of them.
 
-    Deletes count for nothing. Rows of a partial block do not count for the columns that the block lacks.
+    Deletes count for nothing. A row has nulls for the columns that its block lacks: they were not there yet, or the
+    block is a partial one. Seen: 1.0.2 and 1.2.0 (`collectColumnRangeMetadata`).
     """
     path = join(task.partition, task.file)
     tops = list(dict.fromkeys(column.top for column in task.columns))
@@ -251,6 +265,13 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
         held = [(name, stored) for name, stored in pairs if stored in present and name in task.stored.names]
         names = [name for name, _ in held]
         wanted = pa.schema([task.stored.field(name) for name in names])
+        lacking = [c for c in task.columns if c.top not in names and task.is_null_if_lacking(c)]
+        rows_lacking = read_row_count(block) if lacking else 0
+        for column in lacking:
+            found[column.name].add_nulls(rows_lacking)
+        if not held:
+            continue
+
         for batch in read_batches(block, columns=[stored for _, stored in held]):
             rows = conform_batch(batch if then is None else then.named(batch), wanted, path=path)
             for column in task.columns:
@@ -275,15 +296,22 @@ class Tally:
         self._lows.append(low)
         self._highs.append(high)
 
+    def add_nulls(self, count: int) -> None:
+        self._rows += count
+        self._nulls += count
+
     def bounds(self) -> ColumnBounds:
-        low = high = pa.scalar(None, self._type)
-        if not self._has_nan:
-            low, high = _extremes(pa.array(self._lows, self._type), pa.array(self._highs, self._type), self._type)
+        low, high = _extremes(pa.array(self._lows, self._type), pa.array(self._highs, self._type), self._type)
+        if self._has_nan:
+            high = pa.scalar(math.inf, self._type)
+            low = high if math.isnan(low.as_py()) else low
         return ColumnBounds(self._rows, self._nulls, low, high)
 
 
 def _extremes(lows: pa.Array, highs: pa.Array, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
-    """The least of `lows` and the greatest of `highs`. A zero of a float is -0.0 as the least, 0.0 as the greatest."""
+    """The least of `lows` and the greatest of `highs`, NaN if there is nothing else. A zero of a float is -0.0 as
+    the least, 0.0 as the greatest.
+    """
     low, high = _min_max(lows)[0], _min_max(highs)[1]
     if pa.types.is_floating(kind):
         low = pa.scalar(-0.0, kind) if low.is_valid and low.as_py() == 0 else low

@@ -3,6 +3,7 @@
 Spec: format/metadata-table.md section 8.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata.stats import decode_column_stats
-from pyhudi.format.metadata.stats_values import StatsVersion, bounds_of
+from pyhudi.format.metadata.stats_values import StatsVersion, TypedBounds, bounds_of
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.metadata.derive.column_bounds import IndexedColumn, bounds_schema
 from pyhudi.metadata.derive.stats_changes import indexed_columns
@@ -67,15 +68,28 @@ def is_counted(name: str) -> bool:
 def stored_bounds_rows(
     cells: pa.Table, keys: pa.Array, column: IndexedColumn, partitions: pa.Array, names: pa.Array, schema_text: str
 ) -> pa.Table:
-    """The bounds of one column in the records of these keys. `partitions`, `names`: the file of each key."""
+    """The bounds of one column in the records of these keys, as they are stored. NaN counts as infinity.
+
+    `partitions`, `names`: the file of each key.
+    """
     positions = pc.index_in(cells.column("key"), keys)
     chosen = one_array(positions.is_valid())
     rows = one_array(positions.drop_null())
     stats = decode_column_stats(one_array(cells.column("value").filter(chosen)).cast(pa.binary()), schema_text)
 
-    bounds = bounds_of(column.type, stats)
+    bounds = bounds_of(column.type, stats, keeps_nan=True)
     counts = ("value_count", "null_count", "total_size", "total_uncompressed_size")
     return pa.table(
-        [partitions.take(rows), names.take(rows), *(stats.column(name) for name in counts), bounds.min, bounds.max],
+        [partitions.take(rows), names.take(rows), *(stats.column(name) for name in counts), *_without_nan(bounds)],
         schema=bounds_schema(column.type),
     )
+
+
+def _without_nan(bounds: TypedBounds) -> tuple[pa.Array, pa.Array]:
+    """Both bounds. Apache Hudi writes a greatest value NaN of logs; a least one is believed only beside it."""
+    low, high = bounds.min, bounds.max
+    if not pa.types.is_floating(low.type):
+        return low, high
+    infinite = pa.scalar(math.inf, low.type)
+    least = pc.if_else(pc.is_nan(high), infinite, pa.scalar(None, low.type))
+    return pc.if_else(pc.is_nan(low), least, low), pc.if_else(pc.is_nan(high), infinite, high)

@@ -3,6 +3,7 @@
 Spec: format/metadata-table.md sections 6 and 8.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -117,7 +118,8 @@ def partition_stats_change(
 def merge_by_partition(bounds: pa.Table) -> pa.Table:
     """One row a partition: sums, least and greatest value.
 
-    Bounds are null if those of one of its files are not known.
+    If the bounds of one of its files are not known, they are those of the type, or null for a type without an end:
+    Apache Hudi passes over a partition whose bounds are null.
     """
     # Where some value is not null, null bounds are unknown bounds.
     is_unknown = pc.and_(pc.is_null(bounds.column("min")), pc.less(bounds.column("null_count"), bounds["value_count"]))
@@ -133,13 +135,23 @@ def merge_by_partition(bounds: pa.Table) -> pa.Table:
 
     known = pc.equal(merged.column("is_unknown_max"), 0)
     kind = bounds.schema.field("min").type
-    ends = [pc.if_else(known, merged.column(f"{n}_{n}").cast(kind), pa.scalar(None, kind)) for n in ("min", "max")]
+    low, high = (merged.column(f"{name}_{name}").cast(kind) for name in ("min", "max"))
+    ends = [pc.if_else(known, side, end) for side, end in zip((low, high), _ends_of(kind), strict=True)]
 
     partitions = merged.column("partition")
     return pa.table(
         [partitions, partitions, *(merged.column(f"{name}_sum").cast(pa.int64()) for name in sums), *ends],
         schema=bounds_schema(kind),
     )
+
+
+def _ends_of(kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+    """What all values of a type lie between; nulls if that is not known here. No text has U+10FFFF in it."""
+    if pa.types.is_floating(kind):
+        return pa.scalar(-math.inf, kind), pa.scalar(math.inf, kind)
+    if pa.types.is_string(kind):
+        return pa.scalar("", kind), pa.scalar("\U0010ffff", kind)
+    return pa.scalar(None, kind), pa.scalar(None, kind)
 
 
 def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -67,7 +67,7 @@ class ColumnStatsIndex(TableIndex):
             for column in columns:
                 field = pa.field(column.name, column.type)
                 known = read_column_stats(
-                    check.indexes, field, partitions=[partition], files=table, index=self.partition
+                    check.indexes, field, partitions=[partition], files=table, index=self.partition, as_stored=True
                 )
                 assert known is not None
                 yield from beyond(self.partition, partition, column, bounds_table(bounds, column), known, "file")

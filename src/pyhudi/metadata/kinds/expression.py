@@ -251,8 +251,10 @@ def _statistics_differences(
     bounds = bounds_table(read, index.column)
 
     table = pa.table([[p for p, _, _ in files], [name for _, name, _ in files]], schema=FILES)
-    of_files = read_column_stats(check.indexes, field, partitions=[partition], files=table, index=index.partition)
-    whole = read_partition_stats(check.indexes, field, partitions=[partition], index=index.partition)
+    of_files = read_column_stats(
+        check.indexes, field, partitions=[partition], files=table, index=index.partition, as_stored=True
+    )
+    whole = read_partition_stats(check.indexes, field, partitions=[partition], index=index.partition, as_stored=True)
     known, known_whole = with_nulls(of_files), with_nulls(whole)
     assert known is not None
     assert known_whole is not None

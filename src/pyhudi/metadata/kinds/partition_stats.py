@@ -6,12 +6,15 @@ from itertools import compress
 from typing import ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
 from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.metadata.keys import partition_stats_keys
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.metadata.check.bounds import beyond
 from pyhudi.metadata.check.differences import Difference
 from pyhudi.metadata.derive.changed_groups import changed_groups, slices_after
@@ -75,7 +78,7 @@ class PartitionStatsIndex(TableIndex):
             _, bounds = check.read_bounds(partition, columns)
             for column in columns:
                 field = pa.field(column.name, column.type)
-                known = _read(check.indexes, field, [partition])
+                known = _read(check.indexes, field, [partition], as_stored=True)
                 assert known is not None
                 stored = merge_by_partition(bounds_table(bounds, column))
                 yield from beyond(self.partition, partition, column, stored, known, "partition")
@@ -83,7 +86,7 @@ class PartitionStatsIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatsPruner(IndexPruner):
-    """Rules out partitions by the bounds of all of their files."""
+    """Rules out partitions by the bounds of all of their files, as far as these are sure (`_SureStatistics`)."""
 
     indexes: MetadataIndexes
     label: str = PARTITION_STATS
@@ -93,12 +96,34 @@ class PartitionStatsPruner(IndexPruner):
     ) -> tuple[list[str], Sequence[PrunedBy]] | None:
         if not query.by_columns or not self.indexes.config.has_known_statistics:
             return None
-        may = match_partitions(self, query.predicate, partitions, besides=query.besides)
+        may = match_partitions(_SureStatistics(self.indexes), query.predicate, partitions, besides=query.besides)
         kept = list(compress(partitions, may.tolist()))
         return kept, [PrunedBy(self.label, partitions=len(partitions) - len(kept))]
 
     def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
+        """All that is stored."""
         return _read(self.indexes, column, partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _SureStatistics:
+    """Statistics of partitions that are of all of their rows.
+
+    Apache Hudi leaves files out of which it knows nothing, so that bounds and nulls are those of the other files. Such
+    statistics count fewer values than those of the record key, which every file has. It also passes over null bounds
+    of a file. So texts, bytes and floating point tell nothing here: of a text of some 4 kB, and of NaN, Parquet footers
+    state no bounds. Column statistics of files tell of them.
+    Seen: 1.0.2, 1.2.0 (`HoodieColumnRangeMetadata.merge`).
+    """
+
+    indexes: MetadataIndexes
+
+    def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
+        if not _has_bounds_in_every_file(column.type):
+            return None
+        found = _read(self.indexes, column, partitions)
+        keys = _read(self.indexes, pa.field(RECORD_KEY, pa.string()), partitions)
+        return None if found is None or keys is None else _of_all_rows(found, keys)
 
 
 class PartitionStatsKind(IndexKind):
@@ -157,10 +182,24 @@ class PartitionStatsKind(IndexKind):
         return {None: contents.settings.partition_stats_groups}
 
 
-def _read(indexes: MetadataIndexes, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
+def _read(
+    indexes: MetadataIndexes, column: pa.Field, partitions: Sequence[str], *, as_stored: bool = False
+) -> pa.Table | None:
     return read_partition_stats(
-        indexes, column, partitions=partitions, index=PARTITION_STATS, keys_of=partition_stats_keys
+        indexes, column, partitions=partitions, index=PARTITION_STATS, as_stored=as_stored, keys_of=partition_stats_keys
     )
+
+
+def _has_bounds_in_every_file(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind) or kind == pa.bool_()
+    )
+
+
+def _of_all_rows(found: pa.Table, keys: pa.Table) -> pa.Table:
+    """The statistics that count as many values as those of the record keys in the same partitions."""
+    rows = keys.column("value_count").take(pc.index_in(found.column("partition"), one_array(keys.column("partition"))))
+    return found.filter(pc.fill_null(pc.equal(found.column("value_count"), rows), False))
 
 
 def _initial_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) -> PartitionChange:

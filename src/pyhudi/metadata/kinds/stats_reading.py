@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.metadata.bound_orders import in_every_order
 from pyhudi.format.metadata.keys import (
     column_stats_keys,
     column_stats_prefixes,
@@ -25,6 +26,7 @@ from pyhudi.metadata.store.versions import RecordVersions
 
 _FILE_KEY_SIZE: Final = 48
 _COLUMN_SIZE: Final = 12
+_LONG_TEXT_SIZE: Final = 2_000
 _PREFIXES_MAX: Final = 64
 """With more partitions than this, all of a column's records are read instead of those of each partition."""
 
@@ -36,12 +38,14 @@ def read_column_stats(
     partitions: Sequence[str],
     files: pa.Table | None = None,
     index: str,
+    as_stored: bool = False,
 ) -> pa.Table | None:
     """The statistics of a column in these partitions' files; None if the index is not ready.
 
     `column`: its name, with dots where it is nested, and its type of now. `files`: only these files (columns as
     `FILES` of `file_statistics`). `index`: the index that holds the statistics. For an index on an expression `column`
-    has the name of its source field, and the type of the expression.
+    has the name of its source field, and the type of the expression. `as_stored`: bounds are those that are stored;
+    otherwise they are as wide as a query needs them, see `in_every_order`.
     Columns: `partition`, `file`, `min`, `max` (of the column's type), `is_known` (of the bounds), `null_count`,
     `value_count`, `is_tight_bound`.
     """
@@ -59,7 +63,7 @@ def read_column_stats(
         parts = found.lookup_prefixes(column_stats_prefixes(column.name).to_pylist())
 
     hashes = pc.utf8_slice_codeunits(partition_stats_keys(column.name, distinct), _COLUMN_SIZE) if len(distinct) else []
-    rows = [_stats(part, column.type) for part in parts]
+    rows = [_stats(part, column.type, as_stored=as_stored) for part in parts]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
 
     # A file's key is 12 characters of the column, 12 of the partition and 24 of the file. Other keys are of partitions.
@@ -78,6 +82,7 @@ def read_partition_stats(
     *,
     partitions: Sequence[str],
     index: str,
+    as_stored: bool = False,
     keys_of: Callable[[str, pa.Array], pa.StringArray] = expression_partition_stats_keys,
 ) -> pa.Table | None:
     """The statistics of a column over all files of each of these partitions; None if the index is not ready.
@@ -94,7 +99,7 @@ def read_partition_stats(
         return _stats_schema(column.type).empty_table().rename_columns(["partition", *_RESULT]).drop_columns(["file"])
 
     keys = keys_of(column.name, distinct)
-    rows = [_stats(part, column.type) for part in found.lookup(keys)]
+    rows = [_stats(part, column.type, as_stored=as_stored) for part in found.lookup(keys)]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
 
     at = one_array(pc.index_in(stats.column("key"), value_set=keys))
@@ -109,15 +114,20 @@ def _stats_schema(kind: pa.DataType) -> pa.Schema:
     return pa.schema([("key", pa.string()), *zip(_RESULT, types, strict=True)])
 
 
-def _stats(part: RecordVersions, kind: pa.DataType) -> pa.Table:
+def _stats(part: RecordVersions, kind: pa.DataType, *, as_stored: bool) -> pa.Table:
     """The statistics of each key, its versions merged."""
     decoded = part.decode(lambda values, text: decode_column_stats(values, text, path=part.path))
     if decoded is None:
         return _stats_schema(kind).empty_table()
     bounds = bounds_of(kind, decoded.combine_chunks())
+    nulls, values = (one_array(decoded.column(name)) for name in ("null_count", "value_count"))
+    if not as_stored:
+        bounds = in_every_order(bounds)
+        in_doubt = _may_be_no_nulls(kind, nulls, values, one_array(decoded.column("total_uncompressed_size")))
+        nulls, values = (pc.if_else(in_doubt, pa.scalar(None, pa.int64()), counts) for counts in (nulls, values))
     columns = [
         part.keys.cast(pa.string()), one_array(decoded.column("file_name")), bounds.min, bounds.max, bounds.is_known,
-        *(one_array(decoded.column(name)) for name in ("null_count", "value_count", "is_tight_bound")),
+        nulls, values, one_array(decoded.column("is_tight_bound")),
     ]  # fmt: skip
 
     stats = pa.Table.from_arrays(columns, schema=_stats_schema(kind))
@@ -127,6 +137,22 @@ def _stats(part: RecordVersions, kind: pa.DataType) -> pa.Table:
     if starts.all():
         return stats.filter(pa.array(~is_deleted)) if is_deleted.any() else stats
     return _merged(stats, starts, is_deleted)
+
+
+def _may_be_no_nulls(kind: pa.DataType, nulls: pa.Array, values: pa.Array, size: pa.Array) -> pa.Array:
+    """Where all values of a base file are said to be null, although they may only be without statistics.
+
+    Parquet footers of Apache Hudi have no statistics of a column with a text of more than some 2 kB, nor of times as
+    INT96. Its statistics say then that all values are null. `size`: of the column, not compressed; 0 in logs.
+    Seen: 1.2.0 (`ParquetUtils`).
+    """
+    if pa.types.is_timestamp(kind):
+        size_min = 1
+    elif any(is_one(kind) for is_one in (pa.types.is_string, pa.types.is_large_string)):
+        size_min = _LONG_TEXT_SIZE
+    else:
+        return pa.array(np.zeros(len(nulls), np.bool_))
+    return pc.fill_null(pc.and_(pc.equal(nulls, values), pc.greater_equal(size, size_min)), False)
 
 
 def _merged(stats: pa.Table, starts: np.ndarray, is_deleted: np.ndarray) -> pa.Table:
