@@ -10,7 +10,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, NotFound
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
@@ -76,6 +76,8 @@ class TableCalls:
         """`writeTo(…)`: columns are found by their names."""
         session, name, entry = self._found(rows, table)
         if entry is None:
+            if is_hudi(table.source) and action == "replace":  # Spark would look for a data source of this name
+                raise NotFound(f"writeTo('{table.name}').replace(): no table of this name; use createOrReplace()")
             if not is_hudi(table.source) or action not in _MAKES:
                 return False
             self._make(session, rows, table, name)
