@@ -277,3 +277,24 @@ def test_partition_columns_are_named_once(sql: Sql) -> None:
             "TBLPROPERTIES ('hoodie.datasource.write.partitionpath.field' = 'b')"
         )
     assert sql("SHOW TABLES") == []
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "'hoodie.datasource.write.partitionpath.urlencode' = 'true', 'hoodie.table.cdc.enabled' = 'true'",
+        "preCombineField = 'ts', 'hoodie.record.merge.mode' = 'COMMIT_TIME_ORDERING'",
+        f"'hoodie.datasource.write.partitionpath.field' = 'dt:timestamp', {TIMES}",
+    ],
+)
+def test_a_table_that_is_made_anew_keeps_what_is_not_said(sql: Sql, facts: str) -> None:
+    """Otherwise partitions lie elsewhere, rows merge otherwise, and the history goes, though nobody asked for it."""
+    columns = "id INT, name STRING, ts BIGINT, dt STRING"
+    sql(f"CREATE TABLE t ({columns}) USING hudi PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id', {facts})")
+    frame(sql, (1, "a", 10, "2024-01-01")).writeTo("t").append()
+    before, commits = sql.table("t").properties, sql.commits("t")
+    frame(sql, (2, "b", 10, "2024-01-02")).writeTo("t").createOrReplace()
+
+    assert sql.commits("t") == commits + 1
+    assert sql.table("t").properties == before
+    assert sql.rows("t") == [(2, "b", 10, "2024-01-02")]
