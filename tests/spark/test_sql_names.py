@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi import HudiTable, Invalid, Unsupported
+from pyhudi import HudiTable, Invalid, NotFound, Unsupported
 from tests.spark.test_sql_statements import Sql
 from tests.spark.test_sql_statements import sql as _sql
 
@@ -214,3 +214,87 @@ def test_no_other_format_is_written_into_a_table(sql: Sql, tmp_path: Path, mode:
                 write(folder)
     rows.write.mode(mode).parquet(f"{tmp_path}/other")
     assert [tuple(row) for row in sql("SELECT id, dt FROM t")] == [(1, "x")]
+
+
+TIMES = (
+    "'hoodie.keygen.timebased.timestamp.type' = 'DATE_STRING', 'hoodie.keygen.timebased.timezone' = 'UTC', "
+    "'hoodie.keygen.timebased.input.dateformat' = 'yyyy-MM-dd', "
+    "'hoodie.keygen.timebased.output.dateformat' = 'yyyyMM'"
+)
+
+
+def test_an_overwrite_by_a_value_loses_no_other_rows_of_its_month(sql: Sql) -> None:
+    """Partitions of times hold many values: to replace one of them is to lose the others."""
+    from pyspark.sql import functions as f
+
+    sql(
+        "CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (name, dt) TBLPROPERTIES "
+        f"(primaryKey = 'id', 'hoodie.datasource.write.partitionpath.field' = 'name:simple,dt:timestamp', {TIMES})"
+    )
+    stored = [(1, "a", 10, "2024-01-01"), (2, "a", 10, "2024-01-15"), (3, "a", 10, "2024-02-01")]
+    frame(sql, *stored).select("id", "ts", "name", "dt").writeTo("t").append()
+    rows = frame(sql, (4, "a", 10, "2024-01-20"))
+    for condition in (f.col("dt") == "2024-01-20", f.col("dt") > "2024-01-10"):
+        with pytest.raises(Unsupported, match="name=a/dt=202401"):
+            rows.writeTo("t").overwrite(condition)
+    for said in ("PARTITION (name, dt = '2024-01-20')", "PARTITION (DT = '2024-01-01', name = 'a') IF NOT EXISTS"):
+        with pytest.raises(Unsupported, match="many values of 'dt'"):
+            sql(f"INSERT OVERWRITE t {said} SELECT 4, 10L{', ' + repr('a') if 'IF' not in said else ''}")
+    assert sql("SELECT id, name, ts, dt FROM t ORDER BY id") == stored
+
+    rows.writeTo("t").overwrite((f.col("name") == "a") & (f.col("dt") < "2024-02"))
+    assert sql("SELECT id, name, ts, dt FROM t ORDER BY id") == [(3, "a", 10, "2024-02-01"), (4, "a", 10, "2024-01-20")]
+    sql("INSERT OVERWRITE t PARTITION (name = 'a', dt) SELECT 5, 10L, '2024-03-01'")
+    assert sql("SELECT id, name, ts, dt FROM t") == [(5, "a", 10, "2024-03-01")]
+
+
+def test_a_condition_is_refused_where_queries_show_other_values(sql: Sql) -> None:
+    """A time is shown as text there: the same condition could mean other moments for stored rows and for new ones."""
+    from pyspark.sql import functions as f
+
+    generator = "'hoodie.datasource.write.keygenerator.class' = 'org.apache.hudi.keygen.TimestampBasedKeyGenerator'"
+    sql(
+        "CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt) "
+        f"TBLPROPERTIES (primaryKey = 'id', {generator}, {TIMES})"
+    )
+    frame(sql, (1, "a", 10, "2024-01-01")).writeTo("t").append()
+    with pytest.raises(Unsupported, match="otherwise than they are stored"):
+        frame(sql, (2, "b", 10, "2024-01-01")).writeTo("t").overwrite(f.col("dt") == "2024-01-01")
+    with pytest.raises(Unsupported, match="many values of 'dt'"):
+        sql("INSERT OVERWRITE t PARTITION (dt = '2024-01-01') SELECT 2, 'b', 10L WHERE false")
+    assert sql.rows("t") == [(1, "a", 10, "2024-01-01")]
+
+
+def test_a_table_that_is_not_there_is_not_replaced(sql: Sql) -> None:
+    with pytest.raises(NotFound, match="no table of this name"):
+        frame(sql, (1, "a", 10, "x")).writeTo("no_such").using("hudi").replace()
+
+
+def test_partition_columns_are_named_once(sql: Sql) -> None:
+    with pytest.raises(Invalid, match="leave one of the two out"):
+        sql(
+            "CREATE TABLE t (id INT, a STRING, b STRING) USING hudi PARTITIONED BY (a) "
+            "TBLPROPERTIES ('hoodie.datasource.write.partitionpath.field' = 'b')"
+        )
+    assert sql("SHOW TABLES") == []
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "'hoodie.datasource.write.partitionpath.urlencode' = 'true', 'hoodie.table.cdc.enabled' = 'true'",
+        "preCombineField = 'ts', 'hoodie.record.merge.mode' = 'COMMIT_TIME_ORDERING'",
+        f"'hoodie.datasource.write.partitionpath.field' = 'dt:timestamp', {TIMES}",
+    ],
+)
+def test_a_table_that_is_made_anew_keeps_what_is_not_said(sql: Sql, facts: str) -> None:
+    """Otherwise partitions lie elsewhere, rows merge otherwise, and the history goes, though nobody asked for it."""
+    columns = "id INT, name STRING, ts BIGINT, dt STRING"
+    sql(f"CREATE TABLE t ({columns}) USING hudi PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id', {facts})")
+    frame(sql, (1, "a", 10, "2024-01-01")).writeTo("t").append()
+    before, commits = sql.table("t").properties, sql.commits("t")
+    frame(sql, (2, "b", 10, "2024-01-02")).writeTo("t").createOrReplace()
+
+    assert sql.commits("t") == commits + 1
+    assert sql.table("t").properties == before
+    assert sql.rows("t") == [(2, "b", 10, "2024-01-02")]

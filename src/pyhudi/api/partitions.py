@@ -1,6 +1,6 @@
 """The partitions of a table that have rows, and what their paths tell."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import WriteCall, write
 from pyhudi.format.keys.record_keys import key_text, partition_values
+from pyhudi.table.read.shown_columns import AS_STORED
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
 
@@ -23,10 +24,17 @@ def living_partitions(table: HudiTable, among: Collection[str] | None = None) ->
 
 
 def overwrite_partitions(
-    table: HudiTable, rows: Any, partitions: Collection[str], options: Mapping[str, object]
+    table: HudiTable,
+    rows: Any,
+    partitions: Collection[str],
+    options: Mapping[str, object],
+    may_replace: Callable[[Collection[str]], None] | None = None,
 ) -> WriteResult:
-    """Replace these partitions, and those of the rows, by the rows: in one commit. `rows`: as of `insert_overwrite`."""
-    call = WriteCall(options, also_replaced=frozenset(partitions))
+    """Replace these partitions, and those of the rows, by the rows: in one commit. `rows`: as of `insert_overwrite`.
+
+    `may_replace`: as of `WriteCall`.
+    """
+    call = WriteCall(options, also_replaced=frozenset(partitions), may_replace=may_replace)
     return write(table._handle, Operation.INSERT_OVERWRITE, rows, call)
 
 
@@ -44,6 +52,11 @@ def text_in_path(table: HudiTable, name: str, value: pa.Scalar) -> str | None:
     rows = pa.table({name: pa.array([value.as_py()], value.type)})
     found: str | None = key_text(rows, name, table._access.snapshot().key_spec)[0].as_py()
     return found or None
+
+
+def shows_other_values(table: HudiTable) -> bool:
+    """Whether queries show a partition column otherwise than it is stored: as text, or as its path has it."""
+    return table._access.snapshot().shown_columns("snapshot") != AS_STORED
 
 
 def has_times_in_paths(table: HudiTable, name: str) -> bool:

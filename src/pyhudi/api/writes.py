@@ -1,7 +1,7 @@
 """Writes of a table: each is checked, run and committed, and followed by the services that are due."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,6 +68,7 @@ class WriteCall:
 
     `may_begin`: looks at the table in the turn in which the write begins, and raises if the write must not be.
     `also_replaced`: the partitions that an overwrite replaces, whether or not it has rows for them.
+    `may_replace`: looks at the partitions of its rows before it begins, and raises if one must not be replaced.
     """
 
     options: Mapping[str, object] | None = None
@@ -75,6 +76,7 @@ class WriteCall:
     on_commit: OnCommit | None = None
     may_begin: Callable[[Snapshot], None] | None = None
     also_replaced: frozenset[str] = frozenset()
+    may_replace: Callable[[Collection[str]], None] | None = None
 
 
 NO_CALL = WriteCall()
@@ -97,6 +99,8 @@ def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall
     try:
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
         prepared = replace(prepared, also_replaced=call.also_replaced)
+        if call.may_replace is not None:
+            call.may_replace(prepared.counted.counts)
 
         def attempt(turns: Turns) -> WriteResult:
             nonlocal prepared

@@ -25,7 +25,14 @@ from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import base_format_of, refresh_entry
-from pyhudi.spark.table_facts import has_meta_fields, new_table, refuse_other_facts, shown_properties, stated_facts
+from pyhudi.spark.table_facts import (
+    has_meta_fields,
+    new_table,
+    refuse_other_facts,
+    shown_properties,
+    stated_facts,
+    with_kinds,
+)
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.column_changes import read_added_columns
 from pyhudi.sql.definitions import AlterTable, CreateTable, read_alter, read_create
@@ -83,7 +90,7 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             f"is there, found none at '{path}'"
         )
 
-    partition_by = _partition_columns(columns, statement.partition_by or stated.partition_by or ())
+    partition_by = _partition_columns(columns, with_kinds(statement.partition_by, stated.partition_by or ()))
     stated = replace(
         stated, record_key=_spelled(columns, stated.record_key), ordering=_spelled(columns, stated.ordering)
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyhudi.api.partitions import living_partitions, overwrite_partitions
+from pyhudi.api.partitions import has_times_in_paths, living_partitions, overwrite_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.engine.spark.sql.partition_values import in_type_of
 from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import run_query
@@ -31,6 +31,8 @@ def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     """`INSERT INTO | OVERWRITE`: one commit."""
     statement = read_insert(head)
     table = session.open(entry)
+    if statement.overwrites:
+        _refuse_times(statement, table)
     if statement.is_lenient and _has_partition(session, statement, table):
         return session.nothing()
     rows = run_query(session, statement.query)
@@ -43,6 +45,19 @@ def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     )
     write_rows(session, entry, table, typed, overwrites=statement.overwrites, statement=statement)
     return session.nothing()
+
+
+def _refuse_times(statement: Insert, table: HudiTable) -> None:
+    """Raises: Unsupported for an overwrite of one value of a column whose values share partitions."""
+    known = {name.lower(): name for name in table.partition_by}
+    for one in statement.partition:
+        name = known.get(one.column.lower())
+        if name is not None and one.value is not None and has_times_in_paths(table, name):
+            raise Unsupported(
+                f"INSERT OVERWRITE … PARTITION ({name} = …): partitions of table '{table.name}' are of times, and one "
+                f"holds many values of '{name}'; leave the value out, and SET hoodie.datasource.overwrite.mode=dynamic,"
+                " which replaces the partitions of the new rows"
+            )
 
 
 def _has_partition(session: SqlSession, statement: Insert, table: HudiTable) -> bool:

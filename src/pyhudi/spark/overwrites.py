@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.api.partitions import overwrite_partitions
+from pyhudi.api.partitions import overwrite_partitions, shows_other_values
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.looks import groups_where
 from pyhudi.engine.spark.write.kept import KeptRows
@@ -24,16 +24,29 @@ def overwrite_where(
     """Replace the partitions for which the condition holds by the rows, for which it must hold, too.
 
     Raises: Unsupported for a condition on other columns than those of partitions, or that holds for some of the values
-    that share a partition; Invalid for rows for which it does not hold.
+    that share a partition, those of the rows among them; Invalid for rows for which it does not hold.
     """
     if not has_meta_fields(table):
         raise Unsupported(
             f"overwrite(condition): table '{table.name}' has no meta columns, which tell the partitions of rows; use "
             "overwritePartitions(), or DELETE and append()"
         )
+    if shows_other_values(table):
+        raise Unsupported(
+            f"overwrite(condition): queries show partition columns of table '{table.name}' otherwise than they are "
+            "stored; use overwritePartitions(), or HudiTable.delete and append()"
+        )
     said = session.column_texts(None, what="overwrite(condition)").text(condition)
     holds = f"coalesce({said}, false)"
-    paths = _partitions(session, table, holds, said)
+    paths, others = _partitions(session, table, holds, said)
+
+    def may_replace(partitions: Collection[str]) -> None:
+        if shared := sorted(others.intersection(partitions)):
+            raise Unsupported(
+                f"overwrite(condition): {said} holds for new rows of partition '{shared[0]}', and for none of its "
+                "stored rows, which would go; use MERGE INTO"
+            )
+
     kept = KeptRows()
     try:
         given = kept.keep(rows)
@@ -44,15 +57,15 @@ def overwrite_where(
             if paths or not is_empty:
                 table.insert_overwrite_table(given, options=options)
         elif not is_empty:
-            overwrite_partitions(table, given, paths, options)
+            overwrite_partitions(table, given, paths, options, may_replace)
         elif paths:
             table.delete_partitions(paths, options=options)
     finally:
         kept.release()
 
 
-def _partitions(session: SqlSession, table: HudiTable, holds: str, said: str) -> list[str]:
-    """The partitions of the table for which the condition holds."""
+def _partitions(session: SqlSession, table: HudiTable, holds: str, said: str) -> tuple[list[str], frozenset[str]]:
+    """The partitions of the table for which the condition holds, and the others."""
     stored = table.scan([*table.partition_by, PARTITION_PATH]).to_spark(session.spark)
     found = groups_where(stored, PARTITION_PATH, holds)
     if found is None:
@@ -65,4 +78,5 @@ def _partitions(session: SqlSession, table: HudiTable, holds: str, said: str) ->
             raise Unsupported(
                 f"overwrite(condition): {said} holds for some of the rows of partition '{partition}'; use MERGE INTO"
             )
-    return sorted(partition for partition, holds_for_all, _ in found if holds_for_all)
+    chosen = sorted(partition for partition, holds_for_all, _ in found if holds_for_all)
+    return chosen, frozenset(partition for partition, *_ in found).difference(chosen)

@@ -9,7 +9,7 @@ from typing import Final
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
 from pyhudi.options.resolve import find_fact, merge_options
-from pyhudi.options.table_facts import Fact, FactValue
+from pyhudi.options.table_facts import Fact, FactValue, split_fields
 from pyhudi.options.verdicts import fact_names
 from pyhudi.versions import NEW_TABLE_VERSION
 
@@ -37,7 +37,10 @@ _HIVE_STYLE: Final = "hoodie.datasource.write.hive_style_partitioning"
 
 @dataclass(frozen=True, slots=True)
 class StatedFacts:
-    """What properties say of a table; None where they say nothing. `others`: the options that are left."""
+    """What properties say of a table; None where they say nothing. `others`: the options that are left.
+
+    `partition_by`: with the kinds that are said, as in `day:TIMESTAMP`.
+    """
 
     record_key: tuple[str, ...] | None
     ordering: tuple[str, ...] | None
@@ -61,7 +64,7 @@ def stated_facts(properties: Mapping[str, str]) -> StatedFacts:
     return StatedFacts(
         record_key=_columns(found[Fact.RECORD_KEY]),
         ordering=_columns(found[Fact.ORDERING]),
-        partition_by=_columns(found[Fact.PARTITION_BY]),
+        partition_by=None if found[Fact.PARTITION_BY] is None else _fields_with_kinds(merged),
         table_type=None if found[Fact.TABLE_TYPE] is None else str(found[Fact.TABLE_TYPE]),
         version=None if version is None else int(str(version)),
         others={name: text for name, text in merged.items() if name not in _names_of_arguments()},
@@ -86,13 +89,28 @@ def new_table(
     )
 
 
+def with_kinds(said: Sequence[str], stated: Sequence[str]) -> Sequence[str]:
+    """The columns of PARTITIONED BY, with the kinds that properties state: `city:SIMPLE` for `city`.
+
+    Raises: Invalid where the two name different columns.
+    """
+    if not said or not stated:
+        return said or stated
+    if [name.lower() for name in said] != [one.partition(":")[0].lower() for one in stated]:
+        raise Invalid(
+            f"PARTITIONED BY ({', '.join(said)}): expected the columns of hoodie.datasource.write.partitionpath.field, "
+            f"found '{','.join(stated)}' there; leave one of the two out"
+        )
+    return stated
+
+
 def refuse_other_facts(table: HudiTable, stated: StatedFacts, partition_by: Sequence[str]) -> None:
     """Raises: Invalid where a statement about a table that is there says otherwise than the table."""
     pairs: list[tuple[str, object, object]] = [
         ("primaryKey", stated.record_key, table.record_key),
         ("preCombineField", stated.ordering, table.ordering),
         ("type", stated.table_type, table.table_type),
-        ("PARTITIONED BY", tuple(partition_by) or None, table.partition_by),
+        ("PARTITIONED BY", tuple(one.partition(":")[0] for one in partition_by) or None, table.partition_by),
         ("hoodie.write.table.version", stated.version, table.table_version if stated.version else None),
     ]
     for what, said, stored in pairs:
@@ -119,6 +137,11 @@ def _type_name(text: str) -> str:
     if found not in _SHORT:
         raise Invalid(f"TBLPROPERTIES type='{text}': expected 'cow' or 'mor'")
     return found
+
+
+def _fields_with_kinds(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The partition columns as the options spell them."""
+    return next(split_fields(options[name]) for name in fact_names(Fact.PARTITION_BY) if name in options)
 
 
 def _columns(fact: FactValue | None) -> tuple[str, ...] | None:

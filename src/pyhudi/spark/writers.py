@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.datasource import save_dataframe
@@ -10,7 +10,9 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, NotFound
+from pyhudi.options.table_facts import Fact
+from pyhudi.options.verdicts import fact_names
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 
 _OPERATION = "hoodie.datasource.write.operation"
 _APPENDS, _MAKES = ("append",), ("create", "createOrReplace")
+
+_PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
+_GENERATOR, _TIMES = "hoodie.table.keygenerator.type", "hoodie.keygen.timebased."
+_MERGE_MODE = "hoodie.record.merge.mode"
+_STAY = (
+    "hoodie.database.name", "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode", "hoodie.table.cdc.enabled",
+)  # fmt: skip
 
 
 class TableCalls:
@@ -76,6 +86,8 @@ class TableCalls:
         """`writeTo(…)`: columns are found by their names."""
         session, name, entry = self._found(rows, table)
         if entry is None:
+            if is_hudi(table.source) and action == "replace":  # Spark would look for a data source of this name
+                raise NotFound(f"writeTo('{table.name}').replace(): no table of this name; use createOrReplace()")
             if not is_hudi(table.source) or action not in _MAKES:
                 return False
             self._make(session, rows, table, name)
@@ -171,19 +183,34 @@ def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table:
     facts: dict[str, object] = {
         "hoodie.table.name": stored.name,
         "hoodie.datasource.write.recordkey.field": ",".join(stored.record_key),
-        "hoodie.datasource.write.partitionpath.field": ",".join(table.partition_by or stored.partition_by),
+        _PARTITION_PATH: ",".join(table.partition_by or stored.partition_by),
         "hoodie.datasource.write.precombine.field": ",".join(stored.ordering),
         "hoodie.datasource.write.table.type": stored.table_type,
     }
-    kept = {
-        name: stored.properties[name]
-        for name in ("hoodie.datasource.write.hive_style_partitioning", "hoodie.database.name")
-        if name in stored.properties
-    }
-    stated = {name: text for name, text in {**facts, **kept}.items() if text}
-    save_dataframe(rows, entry.path, "overwrite", {**stated, **session.session_options, **_options(table)})
+    said = {**session.session_options, **_options(table)}
+    stated = {name: text for name, text in {**facts, **_staying(stored, said, table.partition_by)}.items() if text}
+    save_dataframe(rows, entry.path, "overwrite", {**stated, **said})
     refresh_entry(session, entry)
     keep_entry(session, entry)
+
+
+def _staying(stored: HudiTable, said: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
+    """Facts that stay when a table is made anew, where nothing is said that they hang on: `said`, `partition_by`."""
+    names = list(_STAY)
+    merges_otherwise = _says(said, Fact.MERGE_MODE, Fact.ORDERING) or any("payload" in name for name in said)
+    if not merges_otherwise and stored.properties.get(_MERGE_MODE) in ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"):
+        names.append(_MERGE_MODE)
+
+    kinds: dict[str, str] = {}
+    has_other_keys = bool(partition_by) or _says(said, Fact.KEY_GENERATOR, Fact.RECORD_KEY, Fact.PARTITION_BY)
+    if not has_other_keys and stored.properties.get(_GENERATOR) in ("TIMESTAMP", "CUSTOM"):
+        kinds[_PARTITION_PATH] = stored.properties["hoodie.table.partition.fields"]
+        names += [_GENERATOR, *(name for name in stored.properties if name.startswith(_TIMES))]
+    return {**{name: stored.properties[name] for name in names if name in stored.properties}, **kinds}
+
+
+def _says(options: Mapping[str, str], *facts: Fact) -> bool:
+    return any(name in options for fact in facts for name in fact_names(fact))
 
 
 def _write(
