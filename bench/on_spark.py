@@ -179,7 +179,7 @@ def run(
                 cluster = stack.enter_context(session_cluster(session, scratch / f"cluster_{os.getpid()}_{session}"))
                 more = {"spark.master": cluster.master, "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m"}
                 if session in _SESSIONS_OF_PYHUDI:
-                    more[_DAEMON] = "pyhudi.spark.daemon"
+                    more[_DAEMON] = "pyhudi.engine.spark.daemon"
                 pids[session] = cluster.pids
             workers[session] = stack.enter_context(start_worker(session, tables, more=more))
             pids[session] = (*pids.get(session, ()), workers[session].pid)

@@ -41,7 +41,7 @@ def main(master: str, folder: Path, way: str) -> None:
     warm: dict[str, bool | float | int | str | None] = {}
     if way == "shuffle":
         shuffle_all(pytest.MonkeyPatch())
-        warm = {"spark.python.daemon.module": "pyhudi.spark.daemon"}
+        warm = {"spark.python.daemon.module": "pyhudi.engine.spark.daemon"}
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 def test_it_speaks_as_sparks_own_and_ends_with_its_executor() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "pyhudi.spark.daemon", "pyspark.worker"],
+        [sys.executable, "-m", "pyhudi.engine.spark.daemon", "pyspark.worker"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     ) as daemon:  # fmt: skip
@@ -28,7 +28,7 @@ def test_it_speaks_as_sparks_own_and_ends_with_its_executor() -> None:
 def test_all_that_tasks_use_is_there() -> None:
     code = (
         "import sys\n"
-        "from pyhudi.spark.daemon import _USED_BY_TASKS, preload\n"
+        "from pyhudi.engine.spark.daemon import _USED_BY_TASKS, preload\n"
         "preload(['pyspark.worker'])\n"
         "import threading\n"
         "print([name for name in _USED_BY_TASKS if name not in sys.modules], threading.active_count())"
