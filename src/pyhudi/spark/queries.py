@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any
 
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, scan_text
 from pyhudi.engine.spark.sql.gateway import relation_names
 from pyhudi.engine.spark.sql.table_functions import failure_in
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.connect.queries import run_named_query
-from pyhudi.spark.key_queries import key_scans
+from pyhudi.spark.key_queries import KeyText, key_scans
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.relations import Relation, find_relations
 from pyhudi.sql.words import Name, quoted_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _MAY_NAME_OTHERS = re.compile(r"\b(as\s+of)\b|\bhudi\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?\bhudi\b|Failed to find data source: hudi", re.IGNORECASE | re.DOTALL)
@@ -38,7 +39,7 @@ def run_query(
         text = with_scans(session, text)
     given = {} if args is None else {"args": args}
     with nullcontext() if frames else key_scans(session, text, args) as of_keys:  # Spark puts the values of `frames`
-        if isinstance(of_keys, DataFrame):
+        if not isinstance(of_keys, KeyText | None):
             return of_keys
         if of_keys is not None:
             if of_keys.has_other_tables:

@@ -4,7 +4,8 @@ Spark ends Python workers that had nothing to do for a minute, and starts new on
 executor, its daemon. A worker that must import pyarrow, pandas and pyhudi first spends more on that than on the rows of
 a small write. This daemon has imported them before it forks.
 
-Spark runs it as `python -m pyhudi.engine.spark.daemon WORKER_MODULE`, and reads from its standard output where it listens.
+Spark runs it as `python -m pyhudi.engine.spark.daemon WORKER_MODULE`, and reads from its standard output where it
+listens.
 """
 
 import contextlib
