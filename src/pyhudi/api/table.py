@@ -181,9 +181,14 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
         return self._access.snapshot().schema
 
     def timeline(self, history: bool = False) -> tuple[Instant, ...]:
-        """The instants of the active timeline, by requested time; with `history` the archived ones, too."""
+        """The instants of the active timeline, by requested time; with `history` the archived ones, too.
+
+        An indexing stands where it completed: it has a requested time before that of the newest action, for the sake of
+        Apache Hudi's next index.
+        """
         timeline = self._access.snapshot().timeline
-        return timeline.with_archived() if history else timeline.instants
+        instants = timeline.with_archived() if history else timeline.instants
+        return tuple(sorted(instants, key=_place)) if timeline.layout.has_completion_times else instants
 
     def scan(
         self,
@@ -378,3 +383,9 @@ class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls
     def __repr__(self) -> str:
         path, version = hide_secrets(self.path), self._facts.version
         return f"HudiTable('{path}', name='{self.name}', {self.table_type}, version {version})"
+
+
+def _place(instant: Instant) -> str:
+    """The time by which an instant is listed."""
+    is_done = instant.action == "indexing" and instant.completed is not None
+    return str(instant.completed) if is_done else instant.requested

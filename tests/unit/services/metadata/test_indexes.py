@@ -296,6 +296,7 @@ def test_an_index_that_is_built_is_not_the_newest_action() -> None:
 
     actions = [instant.action for instant in sorted(table.timeline(), key=lambda instant: instant.requested)]
     assert actions == ["commit", "indexing", "indexing", "indexing", "commit"]
+    assert [instant.action for instant in table.timeline()] == ["commit", "commit", *["indexing"] * 3]
     table.upsert(arrow([Row("k1", "oslo", 2, 2), Row("k3", "rome", 2, 2)]))
     assert table.metadata.validate().is_valid
 
