@@ -1,8 +1,8 @@
 """Python workers that begin warm: the module for Spark's setting `spark.python.daemon.module`.
 
 Spark ends Python workers that had nothing to do for a minute, and starts new ones as forks of a process on each
-executor, its daemon. A worker that must import pyarrow, pandas and pyhudi first spends more on that than on the rows of
-a small write. This daemon has imported them before it forks.
+executor, its daemon. Each then imports pyarrow, pandas and pyhudi, while a small write waits. This daemon has imported
+them before it forks.
 
 Spark runs it as `python -m pyhudi.engine.spark.daemon WORKER_MODULE`, and reads from its standard output where it
 listens.
