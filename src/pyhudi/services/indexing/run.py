@@ -60,7 +60,7 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
             instant = waiting.instant if waiting is not None else None
             partitions = waiting.partitions if waiting is not None else (partition,)
             if instant is None:
-                instant = _schedule(job, session, request)
+                instant = _schedule(job, session, request, is_run_here=True)
 
             begun = _begin(job, session, instant, partitions, life)
             if begun is None:
@@ -77,7 +77,7 @@ def schedule_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
         _refuse_switched_off(job.settings, partition)
 
         waiting = _clear(session, (partition,))
-        instant = waiting.instant if waiting is not None else _schedule(job, session, request)
+        instant = waiting.instant if waiting is not None else _schedule(job, session, request, is_run_here=False)
         return IndexResult((partition,), instant.requested, None, "")
 
 
@@ -185,12 +185,12 @@ def _drop_unclaimed(session: WriteSession) -> None:
             define(session, name, definitions.get(name))
 
 
-def _schedule(job: IndexingJob, session: WriteSession, request: IndexRequest) -> Instant:
+def _schedule(job: IndexingJob, session: WriteSession, request: IndexRequest, *, is_run_here: bool) -> Instant:
     contents = job.contents(session.snapshot)
     ready = lists_of(session).config().metadata_partitions
     partition = registry.requested_partition(request)
     define(session, partition, define_requested(request, contents, ready))
-    return put_plan(session, (partition,))
+    return put_plan(session, (partition,), is_run_here=is_run_here)
 
 
 def _begin(
