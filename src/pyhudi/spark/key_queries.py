@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -24,13 +24,14 @@ from pyhudi.spark.plain_columns import plain_types
 from pyhudi.sql.key_select import find_plain_select, names_are
 from pyhudi.sql.names_used import names_used
 from pyhudi.sql.parameters import with_literals
-from pyhudi.sql.plain_conditions import Plain
+from pyhudi.sql.plain_conditions import Plain, whole_condition
 from pyhudi.sql.reads import Read, find_reads
 from pyhudi.sql.words import quoted_name, quoted_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from pyhudi.spark.session import SqlSession
 
@@ -102,9 +103,9 @@ def _with_calls(
         if where is None or path is None:
             continue
         table = HudiTable.open(path, options=session.read_options())
-        answer = _whole_answer(session, table, text, read, where) if len(reads) == 1 else None
+        answer = _whole_answer(table, text, read, where) if len(reads) == 1 else None
         if answer is not None:
-            return _told(session, answer)
+            return _located(session, answer, told_dataframe)
         rows = _rows(session, table, where, read.called, names)
         if rows is None:
             continue
@@ -117,13 +118,13 @@ def _with_calls(
     return KeyText("".join(pieces) + text[start:], len(calls) < len(reads)) if calls else None
 
 
-def _whole_answer(session: SqlSession, table: HudiTable, text: str, read: Read, where: str) -> Scan | None:
+def _whole_answer(table: HudiTable, text: str, read: Read, where: str) -> Scan | None:
     """The scan whose rows are the answer of a text that reads this table alone; None where more is to be done than
     to compare columns with literals.
     """
     select = find_plain_select(text, read.called, read.alone_where or "")
     schema = table.schema()
-    condition = None if select is None else session.whole_condition(where, read.called, _types(schema))
+    condition = None if select is None else whole_condition(where, read.called, _types(schema))
     if select is None or condition is None:
         return None
     known = frozenset((*META_FIELDS, *schema.names))
@@ -134,11 +135,13 @@ def _whole_answer(session: SqlSession, table: HudiTable, text: str, read: Read, 
     return scan if can_tell(spark_schema(scan.schema)) else None
 
 
-def _told(session: SqlSession, scan: Scan) -> DataFrame | None:
+def _located(
+    session: SqlSession, scan: Scan, as_dataframe: Callable[[SparkSession, pa.Table, StructType], DataFrame]
+) -> DataFrame | None:
     """The rows of a scan, if a record index tells which few files hold them."""
     if not scan.is_located(files_max=_FILES_MAX, bytes_max=_BYTES_MAX):
         return None
-    return told_dataframe(session.spark, scan.to_arrow(), spark_schema(scan.schema))
+    return as_dataframe(session.spark, scan.to_arrow(), spark_schema(scan.schema))
 
 
 def _rows(
@@ -156,10 +159,7 @@ def _rows(
         return None
     known = (*META_FIELDS, *schema.names)
     columns = None if names is None else [name for name in known if name.lower() in names]
-    scan = table.scan(columns, condition)
-    if not scan.is_located(files_max=_FILES_MAX, bytes_max=_BYTES_MAX):
-        return None
-    return arrow_dataframe(session.spark, scan.to_arrow(), spark_schema(scan.schema))
+    return _located(session, table.scan(columns, condition), arrow_dataframe)
 
 
 def _types(schema: pa.Schema) -> dict[str, Plain]:

@@ -22,7 +22,7 @@ from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import DATA_SKIPPING, METADATA
 from pyhudi.options.verdicts import find_entry
 from pyhudi.sql.insert_settings import OF_SQL
-from pyhudi.sql.plain_conditions import Plain, plain_conditions, whole_condition
+from pyhudi.sql.plain_conditions import Plain, plain_conditions
 from pyhudi.sql.words import Name
 
 if TYPE_CHECKING:
@@ -101,10 +101,6 @@ class SqlSession:
     def plain_conditions(self, condition: str, alias: str, types: Mapping[str, Plain]) -> str | None:
         """As the function of this name, of a condition as this session reads it."""
         return None if '"' in condition and self.quotes_names else plain_conditions(condition, alias, types)
-
-    def whole_condition(self, condition: str, alias: str, types: Mapping[str, Plain]) -> str | None:
-        """As the function of this name, of a condition as this session reads it."""
-        return None if '"' in condition and self.quotes_names else whole_condition(condition, alias, types)
 
     @property
     def session_options(self) -> Mapping[str, str]:

@@ -22,6 +22,11 @@ from pyhudi.format.names import PARTITIONS_KEY
 
 NULL_COMPONENT = "__null__"
 EMPTY_COMPONENT = "__empty__"
+
+_NAME_BEFORE = (
+    "change the values, or create the table with "
+    "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
+)
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"
@@ -212,14 +217,12 @@ def check_partition_path(path: str) -> None:
         if part in (".", ".."):
             raise Invalid(
                 f"partition path '{path}': expected folder names below the table, found '{part}', which no folder can "
-                "have as its name; change the values, or create the table with "
-                "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
+                f"have as its name; {_NAME_BEFORE}"
             )
     if path == PARTITIONS_KEY:
         raise Invalid(
             f"partition path '{path}': expected another name: the metadata table has its list of partitions under "
-            "this one; change the values, or create the table with "
-            "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
+            f"this one; {_NAME_BEFORE}"
         )
     if path and any(not part or part.startswith(".hoodie") for part in parts):
         raise Invalid(

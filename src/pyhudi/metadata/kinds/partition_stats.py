@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import ClassVar
 
@@ -96,7 +97,8 @@ class PartitionStatsPruner(IndexPruner):
     ) -> tuple[list[str], Sequence[PrunedBy]] | None:
         if not query.by_columns or not self.indexes.config.has_known_statistics:
             return None
-        may = match_partitions(_SureStatistics(self.indexes), query.predicate, partitions, besides=query.besides)
+        sure = _SureStatistics(self.indexes, partitions)
+        may = match_partitions(sure, query.predicate, partitions, besides=query.besides)
         kept = list(compress(partitions, may.tolist()))
         return kept, [PrunedBy(self.label, partitions=len(partitions) - len(kept))]
 
@@ -105,7 +107,7 @@ class PartitionStatsPruner(IndexPruner):
         return _read(self.indexes, column, partitions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _SureStatistics:
     """Statistics of partitions that are of all of their rows.
 
@@ -117,13 +119,17 @@ class _SureStatistics:
     """
 
     indexes: MetadataIndexes
+    partitions: Sequence[str]
+
+    @cached_property
+    def _keys(self) -> pa.Table | None:
+        return _read(self.indexes, pa.field(RECORD_KEY, pa.string()), self.partitions)
 
     def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
         if not _has_bounds_in_every_file(column.type):
             return None
         found = _read(self.indexes, column, partitions)
-        keys = _read(self.indexes, pa.field(RECORD_KEY, pa.string()), partitions)
-        return None if found is None or keys is None else _of_all_rows(found, keys)
+        return None if found is None or self._keys is None else _of_all_rows(found, self._keys)
 
 
 class PartitionStatsKind(IndexKind):

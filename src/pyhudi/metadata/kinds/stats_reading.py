@@ -148,7 +148,7 @@ def _may_be_no_nulls(kind: pa.DataType, nulls: pa.Array, values: pa.Array, size:
     """
     if pa.types.is_timestamp(kind):
         size_min = 1
-    elif any(is_one(kind) for is_one in (pa.types.is_string, pa.types.is_large_string)):
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         size_min = _LONG_TEXT_SIZE
     else:
         return pa.array(np.zeros(len(nulls), np.bool_))

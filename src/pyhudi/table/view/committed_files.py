@@ -37,7 +37,10 @@ def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSli
         files = [file for file in every if file.name.isascii() or _is_text(file.name)]
         names = pa.array([file.name for file in files], pa.string())
         sizes = pa.array([file.size_bytes for file in files], pa.int64())
-        counts = pc.and_(_are_committed(names, timeline, slicing), _hold_something(names, sizes))
+        logged = _group_of(names, LOG_FILE_PATTERN, "instant")
+        # An empty base file counts: whoever reads it says that it is damaged.
+        is_empty_log = pc.and_(logged.is_valid(), pc.equal(sizes, 0))
+        counts = pc.and_not(_are_committed(names, logged, timeline, slicing), is_empty_log)
         yield PartitionFiles(partition, names.filter(counts), sizes.filter(counts))
 
 
@@ -46,18 +49,13 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
-def _are_committed(names: pa.Array, timeline: Timeline, slicing: LogSlicing) -> pa.Array:
-    logged = _group_of(names, LOG_FILE_PATTERN, "instant")
+def _are_committed(names: pa.Array, logged: pa.Array, timeline: Timeline, slicing: LogSlicing) -> pa.Array:
+    """`logged`: the instants in the names of logs, null for other names."""
     instants = pc.coalesce(_group_of(names, BASE_FILE_PATTERN, "requested"), logged)
     distinct = pc.unique(instants).drop_null().to_pylist()
     committed = pa.array([instant for instant in distinct if timeline.is_committed(instant)], pa.string())
     counts = pc.is_in(instants, value_set=committed)
     return pc.or_(counts, logged.is_valid()) if slicing.naming is LogNaming.AFTER_SLICE else counts
-
-
-def _hold_something(names: pa.Array, sizes: pa.Array) -> pa.Array:
-    """All but empty logs. An empty base file counts: whoever reads it says that it is damaged."""
-    return pc.or_(pc.greater(sizes, 0), _group_of(names, LOG_FILE_PATTERN, "instant").is_null())
 
 
 def _group_of(names: pa.Array, pattern: str, group: str) -> pa.Array:

@@ -1,6 +1,6 @@
 """The plan of a rollback and its metadata. The plan is on the timeline before anything is deleted."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from pyhudi.errors import CorruptFile, NotFound
@@ -32,17 +32,14 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
     cannot be carried out.
     """
     found: dict[str, tuple[str, RollbackPlan]] = {}
-    for target, requested, plan in _pending_plans(storage, timeline):
+    for target, requested, plan in list_pending_plans(storage, timeline):
         found.setdefault(target, (requested, plan))
     return found
 
 
 def list_pending_plans(storage: Storage, timeline: Timeline) -> list[tuple[str, str, RollbackPlan]]:
     """The targets of all pending rollbacks, with the time and plan of each rollback. As `read_pending_plans`."""
-    return list(_pending_plans(storage, timeline))
-
-
-def _pending_plans(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, str, RollbackPlan]]:
+    found: list[tuple[str, str, RollbackPlan]] = []
     for instant in timeline.pending:
         if instant.action != "rollback":
             continue
@@ -55,7 +52,8 @@ def _pending_plans(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, 
 
         _refuse_nameless_logs(plan, path)
         if plan.instant_to_rollback is not None:
-            yield plan.instant_to_rollback.requested, instant.requested, plan
+            found.append((plan.instant_to_rollback.requested, instant.requested, plan))
+    return found
 
 
 def read_rolled_back(storage: Storage, timeline: Timeline, *, since: str) -> set[str]:
