@@ -163,12 +163,30 @@ def bounds_of(column_type: pa.DataType, stats: pa.Table | pa.RecordBatch, *, kee
     """The bounds in rows of `STATS_COLUMNS`, in the type that the column has now.
 
     If the column's type was promoted since, the bounds are at least as wide as its values. A timestamp of version 1
-    counts in the unit of `column_type`. A bound is not known if none is stored, if it is NaN or a list, or if its type
-    cannot be promoted to the column's type with the order kept. `keeps_nan`: NaN, the greatest value, is one.
+    counts in the unit of `column_type`. A bound is not known if none is stored, if it is NaN or a list, if it may stand
+    for NaN, or if its type cannot be promoted to the column's type with the order kept. `keeps_nan`: NaN, the greatest
+    value, is one.
     """
     low, has_low = _typed(column_type, stats, "min", keeps_nan=keeps_nan)
     high, has_high = _typed(column_type, stats, "max", keeps_nan=keeps_nan)
-    return TypedBounds(low, high, pa.array(has_low & has_high))
+    is_told = ~_may_be_beside_nan(stats)
+    low, high = (pc.if_else(pa.array(is_told), side, pa.scalar(None, column_type)) for side in (low, high))
+    return TypedBounds(low, high, pa.array(has_low & has_high & is_told))
+
+
+def _may_be_beside_nan(stats: pa.Table | pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Where both bounds are 0.0, as Apache Hudi states them of a base file with NaN, whatever else it has.
+
+    Seen: 1.0.2, 1.2.0. Parquet's reader for Java takes both bounds for 0.0 if one is NaN. Of zeros alone it takes the
+    lower one for -0.0, which has other bits.
+    """
+    zeros = [
+        np.isin(one_array(stats.column(f"{side}_kind")).to_numpy(), (FLOAT, DOUBLE))
+        & (one_array(stats.column(f"{side}_bits")).to_numpy() == 0)
+        for side in ("min", "max")
+    ]
+    found: npt.NDArray[np.bool_] = zeros[0] & zeros[1]
+    return found
 
 
 def comparable_values(stats: pa.Table | pa.RecordBatch, side: str) -> pa.Array | None:

@@ -159,6 +159,18 @@ def test_what_says_nothing_is_not_known() -> None:
     assert bounds_of(pa.float64(), numbers).is_known.to_pylist() == [False]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("version", StatsVersion)
+def test_two_zeros_may_stand_for_any_values_beside_nan(kind: pa.DataType, version: StatsVersion) -> None:
+    """Apache Hudi would state them of -7.0 and NaN, too. Of zeros alone its lower bound is -0.0."""
+    lows, highs = [0.0, -0.0, 0.0, -1.0, None], [0.0, 0.0, 1.0, 0.0, None]
+    stats = stats_of(pa.array(lows, kind), pa.array(highs, kind), version)
+    for wanted in (kind, pa.float64()):
+        bounds = bounds_of(wanted, stats)
+        assert bounds.is_known.to_pylist() == [False, True, True, True, False]
+        assert (bounds.min[0].as_py(), bounds.max[0].as_py()) == (None, None)
+
+
 def test_promoted_columns_have_bounds_as_wide_as_their_values() -> None:
     stats = stats_of(pa.array([0.1], pa.float32()), pa.array([0.1], pa.float32()), StatsVersion.V2)
     bounds = bounds_of(pa.float64(), stats)
