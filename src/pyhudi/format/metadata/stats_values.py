@@ -169,23 +169,20 @@ def bounds_of(column_type: pa.DataType, stats: pa.Table | pa.RecordBatch, *, kee
     """
     low, has_low = _typed(column_type, stats, "min", keeps_nan=keeps_nan)
     high, has_high = _typed(column_type, stats, "max", keeps_nan=keeps_nan)
-    is_told = ~_may_be_beside_nan(stats)
-    low, high = (pc.if_else(pa.array(is_told), side, pa.scalar(None, column_type)) for side in (low, high))
-    return TypedBounds(low, high, pa.array(has_low & has_high & is_told))
+    is_told, none = pa.array(~_may_be_beside_nan(stats)), pa.scalar(None, column_type)
+    is_known = pc.and_(is_told, pa.array(has_low & has_high))
+    return TypedBounds(pc.if_else(is_told, low, none), pc.if_else(is_told, high, none), is_known)
 
 
 def _may_be_beside_nan(stats: pa.Table | pa.RecordBatch) -> npt.NDArray[np.bool_]:
     """Where both bounds are 0.0, as Apache Hudi states them of a base file with NaN, whatever else it has.
 
-    Seen: 1.0.2, 1.2.0. Parquet's reader for Java takes both bounds for 0.0 if one is NaN. Of zeros alone it takes the
-    lower one for -0.0, which has other bits.
+    Seen: 1.0.2, 1.2.0: Parquet's reader for Java does so if one is NaN. Of zeros alone it takes the lower for -0.0.
     """
-    zeros = [
-        np.isin(one_array(stats.column(f"{side}_kind")).to_numpy(), (FLOAT, DOUBLE))
-        & (one_array(stats.column(f"{side}_bits")).to_numpy() == 0)
-        for side in ("min", "max")
-    ]
-    found: npt.NDArray[np.bool_] = zeros[0] & zeros[1]
+    found = np.ones(len(stats), np.bool_)
+    for side in ("min", "max"):
+        kinds, bits = (one_array(stats.column(f"{side}_{part}")).to_numpy() for part in ("kind", "bits"))
+        found &= np.isin(kinds, (FLOAT, DOUBLE)) & (bits == 0)
     return found
 
 
