@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.compare import assert_same_rows
-from tests.support.spark_cluster import shuffle_all
+from tests.support.spark_cluster import send_all, shuffle_all
 from tests.support.standalone_cluster import StandaloneCluster, driver_environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -42,6 +42,8 @@ def main(master: str, folder: Path, way: str) -> None:
     if way == "shuffle":
         shuffle_all(pytest.MonkeyPatch())
         warm = {"spark.python.daemon.module": "pyhudi.engine.spark.daemon"}
+    if way == "sent":
+        send_all(pytest.MonkeyPatch())
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
@@ -64,7 +66,7 @@ def main(master: str, folder: Path, way: str) -> None:
     spark.stop()
 
 
-@pytest.mark.parametrize("way", ["gathered", "shuffle"])
+@pytest.mark.parametrize("way", ["gathered", "sent", "shuffle"])
 def test_a_cluster_writes_and_reads_what_this_process_does(
     cluster: StandaloneCluster, tmp_path: Path, way: str
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from pyhudi import HudiTable, Invalid
-from pyhudi.engine.spark.compaction import SparkSliceWork
+from pyhudi.engine.spark.slice_work import SparkSliceWork
 from pyhudi.storage.local import LocalStorage
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables

@@ -3,52 +3,64 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from pyhudi import HudiTable, Invalid
+from pyhudi import CorruptFile, HudiTable, Invalid
+from pyhudi.engine.spark.slice_work import SparkSliceWork
 from pyhudi.engine.spark.write import gathered_source, shuffle, source, staging
-from tests.support.spark_cluster import writes_as_on_cluster
+from tests.support.spark_cluster import send_all, shuffle_all, writes_as_on_cluster
 
 pytestmark = pytest.mark.spark
 
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 
 
+HERE, TASKS, SHUFFLE = "here", "tasks", "shuffle"
+
+
 @pytest.fixture
-def shuffles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many tasks each shuffle of rows went to."""
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The way of each write whose rows left this process: as tasks of Spark, or through its shuffle."""
     writes_as_on_cluster(monkeypatch, gathers=True)
-    to_tasks, seen = shuffle.to_tasks, list[int]()
+    to_tasks, send, seen = shuffle.to_tasks, SparkSliceWork.run, list[str]()
 
-    def noting(rows: Any, task_number: str, task_count: int) -> Any:
-        seen.append(task_count)
-        return to_tasks(rows, task_number, task_count)
+    def noting_shuffle(*arguments: Any) -> Any:
+        seen.append(SHUFFLE)
+        return to_tasks(*arguments)
 
-    monkeypatch.setattr(source, "to_tasks", noting)
+    def noting_tasks(*arguments: Any) -> Any:
+        seen.append(TASKS)
+        return send(*arguments)
+
+    monkeypatch.setattr(source, "to_tasks", noting_shuffle)
+    monkeypatch.setattr(SparkSliceWork, "run", noting_tasks)
     return seen
 
 
 @pytest.mark.parametrize(
     "limits, properties, expected",
     [
-        ({}, {}, [False, False]),
-        ({"GATHERED_ROWS_MAX": 30}, {}, [True, False]),
-        ({"GATHERED_ROWS_MAX": 30, "GATHERED_BYTES_MAX": 0}, {}, [True, False]),
-        ({"GATHERED_BYTES_MAX": 0}, {}, [False, False]),
-        ({"SENT_BYTES_MAX": 10}, {}, [True, True]),
-        ({"SEARCHED_BYTES_MAX": 0}, {}, [False, True]),
-        ({"REWRITES_MAX": 0}, {}, [False, True]),
-        ({"REWRITES_MAX": 0}, BUCKETS, [False, True]),
+        ({}, {}, [HERE, HERE]),
+        ({"GATHERED_ROWS_MAX": 30}, {}, [SHUFFLE, HERE]),
+        ({"GATHERED_ROWS_MAX": 30, "GATHERED_BYTES_MAX": 0}, {}, [SHUFFLE, HERE]),
+        ({"GATHERED_BYTES_MAX": 0}, {}, [HERE, HERE]),
+        ({"SENT_BYTES_MAX": 10}, {}, [SHUFFLE, SHUFFLE]),
+        ({"HELD_BYTES_MAX": 10}, {}, [SHUFFLE, SHUFFLE]),
+        ({"SEARCHED_BYTES_MAX": 0}, {}, [HERE, SHUFFLE]),
+        ({"REWRITES_MAX": 0}, {}, [HERE, TASKS]),
+        ({"REWRITES_MAX": 0}, BUCKETS, [HERE, TASKS]),
     ],
 )
-def test_what_is_too_much_for_the_driver_goes_through_the_shuffle(
+def test_what_is_too_much_for_the_driver_goes_to_the_cluster(
     spark: Any,
     tmp_path: Path,
-    shuffles: list[int],
+    ways: list[str],
     monkeypatch: pytest.MonkeyPatch,
     limits: dict[str, int],
     properties: dict[str, str],
-    expected: list[bool],
+    expected: list[str],
 ) -> None:
     for name, limit in limits.items():
         monkeypatch.setattr(staging if name == "SENT_BYTES_MAX" else gathered_source, name, limit)
@@ -57,9 +69,9 @@ def test_what_is_too_much_for_the_driver_goes_through_the_shuffle(
 
     went = []
     for write in (lambda: table.insert(rows), lambda: table.upsert(rows.where("id < 9").withColumn("n", -rows.n))):
-        before = len(shuffles)
+        before = len(ways)
         write()
-        went.append(len(shuffles) > before)
+        went.append(ways[-1] if len(ways) > before else HERE)
 
     assert went == expected
     found = {row["id"]: row["n"] for row in table.scan(["id", "n"]).to_arrow().to_pylist()}
@@ -67,7 +79,27 @@ def test_what_is_too_much_for_the_driver_goes_through_the_shuffle(
     assert table.scan().to_arrow().num_rows == 40
 
 
-def test_bad_rows_are_refused_before_a_table_is_touched(spark: Any, tmp_path: Path, shuffles: list[int]) -> None:
+@pytest.mark.parametrize("way", [TASKS, SHUFFLE])
+def test_an_error_in_a_task_reaches_the_caller_as_it_is(
+    spark: Any, tmp_path: Path, ways: list[str], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    (send_all if way == TASKS else shuffle_all)(monkeypatch)
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id")
+    table.insert(pa.table({"id": ["a", "b"], "n": [1, 2]}))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    metadata = pq.read_metadata(file)
+    at = metadata.schema.names.index("n")
+    with open(file, "r+b") as stream:
+        stream.seek(metadata.row_group(0).column(at).data_page_offset)
+        stream.write(b"\xff" * 8)
+
+    with pytest.raises(CorruptFile, match=file.name):
+        table.upsert(spark.sql("select 'a' id, 7L n"))
+    assert ways == [way]
+    assert [one.action for one in table.timeline()] == ["commit", "rollback"]
+
+
+def test_bad_rows_are_refused_before_a_table_is_touched(spark: Any, tmp_path: Path, ways: list[str]) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="p")
 
     with pytest.raises(Invalid, match="record key"):
@@ -75,5 +107,5 @@ def test_bad_rows_are_refused_before_a_table_is_touched(spark: Any, tmp_path: Pa
     with pytest.raises(Invalid, match="partition"):
         table.upsert(spark.sql("select 'k' id, '../x' p"))
 
-    assert (len(table.timeline()), shuffles) == (0, [])
+    assert (len(table.timeline()), ways) == (0, [])
     assert table.upsert(spark.sql("select 'k' id, 'x' p where false")).inserted == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.spark_cluster import writes_as_on_cluster
+from tests.support.spark_cluster import send_all, writes_as_on_cluster
 from tests.support.spark_jvm import SHORT_LIVED
 
 pytestmark = pytest.mark.spark
@@ -72,11 +72,14 @@ def files_of(table: Any) -> dict[str, list[str]]:
     }
 
 
-def main(folder: Path, table_type: str) -> None:
+def main(folder: Path, way: str, table_type: str) -> None:
     """The writes, in a process whose workers have the hook; notes what became of them."""
     from pyspark.sql import SparkSession
 
-    writes_as_on_cluster(pytest.MonkeyPatch(), gathers=False)  # tasks write
+    patch = pytest.MonkeyPatch()
+    writes_as_on_cluster(patch, gathers=way == "sent")
+    if way == "sent":
+        send_all(patch)
     settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **SHORT_LIVED}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     seen = write_with_faults(spark, folder / "t", folder / "faults", table_type)
@@ -115,7 +118,16 @@ def write_with_faults(spark: Any, path: Path, faults: Path, table_type: str) -> 
     return seen
 
 
-@pytest.fixture(scope="module", params=[pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
+CASES = [
+    pytest.param(("shuffle", "COPY_ON_WRITE"), marks=pytest.mark.long),
+    ("shuffle", "MERGE_ON_READ"),
+    ("sent", "COPY_ON_WRITE"),
+    pytest.param(("sent", "MERGE_ON_READ"), marks=pytest.mark.long),
+]
+"""The way of rows to the tasks that write them, and the type of the table."""
+
+
+@pytest.fixture(scope="module", params=CASES, ids=" ".join)
 def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[str, Any]:
     pytest.importorskip("pyspark")
     folder = tmp_path_factory.mktemp("failures")
@@ -127,7 +139,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         "PYHUDI_TEST_FAULTS": str(folder / "faults"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, str(folder), request.param],
+        [sys.executable, __file__, str(folder), *request.param],
         env=environment,
         capture_output=True,
         text=True,
@@ -169,4 +181,4 @@ def test_the_next_write_works(seen: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

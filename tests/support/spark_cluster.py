@@ -12,6 +12,11 @@ def writes_as_on_cluster(patch: pytest.MonkeyPatch, *, gathers: bool) -> None:
         shuffle_all(patch)
 
 
+def send_all(patch: pytest.MonkeyPatch) -> None:
+    """Gathered rows are written by tasks of Spark, whatever the plan."""
+    patch.setattr(f"{_WRITE}.gathered_source.REWRITES_MAX", -1)
+
+
 def shuffle_all(patch: pytest.MonkeyPatch) -> None:
     """No input counts as few rows."""
     for name in ("GATHERED_ROWS_MAX", "GATHERED_BYTES_MAX"):

@@ -7,9 +7,8 @@ from typing import TypeVar
 
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.protocol import Storage
-from pyhudi.write.handles.slice_work import OneTask, SharedTarget, SliceHandle
+from pyhudi.write.handles.slice_work import Made, OneTask, SharedTarget, SliceHandle
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,12 +67,12 @@ class LocalSliceWork:
         self._executor, self._storage = executor, storage
 
     def run(
-        self, handle: SliceHandle[SharedTarget, OneTask], target: SharedTarget, tasks: Sequence[OneTask]
-    ) -> list[WriteStat]:
-        def one(task: OneTask) -> list[WriteStat]:
+        self, handle: SliceHandle[SharedTarget, OneTask, Made], target: SharedTarget, tasks: Sequence[OneTask]
+    ) -> list[Made]:
+        def run_one(task: OneTask) -> list[Made]:
             return handle(target, task, task_attempt=0, storage=self._storage)
 
-        return [stat for stats in self._executor.run(one, tasks) for stat in stats]
+        return [one for made in self._executor.run(run_one, tasks) for one in made]
 
 
 def _usable_processors() -> int:

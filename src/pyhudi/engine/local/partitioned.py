@@ -1,8 +1,8 @@
-"""An input whose rows lie by partition: tagging and writing them with this process's threads."""
+"""An input whose rows lie by partition: tagging them with this process's threads, and writing them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,7 @@ from pyhudi.engine.local.code_order import stable_order
 from pyhudi.engine.local.key_order import split_by_key
 from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.engine.local.row_memory import RowMemory
+from pyhudi.engine.local.sent_groups import SentGroup, write_sent_group
 from pyhudi.engine.local.tagging import settle_partitions, tag_partitions
 from pyhudi.executor import Executor
 from pyhudi.index.bucket import BucketRule
@@ -21,6 +22,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.slice_catalog import SliceCatalog
 from pyhudi.write.handles.file_group import run_file_group
+from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.source import LEAVES, POSITION, Tagging
 from pyhudi.write.place.plan import FileGroupTask, TaskKind, WorkloadProfile, WritePlan
@@ -39,12 +41,17 @@ class Segment:
     positions: np.ndarray | None = None
 
 
+def _nowhere_else(plan: WritePlan) -> SliceWork | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionedInput:
     """Rows by partition path, looked up and written by threads of this process.
 
     `splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived. `is_sorted`: the
     rows of each partition lie by key. `memory`: of rows that lie in files; None where they are in memory anyhow.
+    `elsewhere`: what carries a plan out in other processes, to which rows are sent; None for one to carry out here.
 
     Memory: beside the rows, the keys and a few numbers a row where keys are looked up; two numbers a row by bucket,
     and the keys of a partition a worker; nothing a row where rows are only appended, unless by key.
@@ -56,6 +63,7 @@ class PartitionedInput:
     splits_by_key: bool = False
     is_sorted: bool = False
     memory: RowMemory | None = None
+    elsewhere: Callable[[WritePlan], SliceWork | None] = _nowhere_else
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -128,15 +136,20 @@ class PartitionedInput:
         """Carry out the tasks that get rows."""
         target = replace(target, sorts_rows=False) if self.is_sorted else target
 
-        def run(task: FileGroupTask) -> list[WriteStatus]:
+        def batches_of(task: FileGroupTask) -> Iterator[pa.RecordBatch]:
             is_tagged = task.bucket_id is None
             wants_positions = is_tagged and task.kind is TaskKind.APPEND and target.logs.writes_positions
-            of = segments[task.number]
-            batches = self._batches(of, wants_positions=wants_positions)
-            with self._held(target, task, sum(len(segment.rows) for segment in of)):
-                return run_file_group(target, task, batches, write_token=f"{task.number}-0-0", storage=self.storage)
+            return self._batches(segments[task.number], wants_positions=wants_positions)
+
+        def run(task: FileGroupTask) -> list[WriteStatus]:
+            token = f"{task.number}-0-0"
+            with self._held(target, task, sum(len(segment.rows) for segment in segments[task.number])):
+                return run_file_group(target, task, batches_of(task), write_token=token, storage=self.storage)
 
         tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.number, ()))]
+        work = self.elsewhere(plan)
+        if work is not None:
+            return work.run(write_sent_group, target, [SentGroup.pack(task, batches_of(task)) for task in tasks])
         return [status for of in self.executor.run(run, tasks) for status in of]
 
     def pass_by(self, size_bytes: int) -> None:

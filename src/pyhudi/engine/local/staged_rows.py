@@ -64,13 +64,22 @@ class StagedRows:
         refuse_null_required({name: nulls[name] for name in self.spec.required})
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of a row in the files."""
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files."""
         size_bytes = 0
         for file in self.files:
             with read_errors(file.path):
                 size_bytes += Path(file.path).stat().st_size
-        return -(-size_bytes // max(1, sum(file.rows for file in self.files)))
+        return size_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in the files."""
+        return -(-self.size_bytes // max(1, self.rows))
 
     def partitions(self) -> dict[str, PartitionRows]:
         """The rows of each partition in the input's order. They are memory-mapped, so they cost address space only."""

@@ -18,9 +18,9 @@ from pyspark.daemon import manager
 
 _USED_BY_TASKS = (
     "numpy", "pandas", "pyarrow.compute", "pyarrow.dataset", "pyarrow.parquet", "pyspark.sql.pandas.serializers",
-    "pyspark.worker", "pyhudi.loops.compiling", "pyhudi.engine.spark.compaction", "pyhudi.engine.spark.executor",
-    "pyhudi.engine.spark.read.merged", "pyhudi.engine.spark.write.keys", "pyhudi.engine.spark.write.source_rows",
-    "pyhudi.engine.spark.write.staging", "pyhudi.engine.spark.write.task",
+    "pyspark.worker", "pyhudi.loops.compiling", "pyhudi.engine.local.sent_groups", "pyhudi.engine.spark.executor",
+    "pyhudi.engine.spark.read.merged", "pyhudi.engine.spark.slice_work", "pyhudi.engine.spark.write.keys",
+    "pyhudi.engine.spark.write.source_rows", "pyhudi.engine.spark.write.staging", "pyhudi.engine.spark.write.task",
 )  # fmt: skip
 """No module that starts threads when it is imported: a fork has none of them."""
 

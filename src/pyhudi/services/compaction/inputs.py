@@ -11,7 +11,7 @@ from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_compaction_plan
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
-from pyhudi.format.timeline.records import COMPACTION, LOG_COMPACTION, CompactionOperation, CompactionPlan
+from pyhudi.format.timeline.records import COMPACTION, LOG_COMPACTION, CompactionOperation, CompactionPlan, WriteStat
 from pyhudi.services.compaction.plan import partitions_to_compact, plan_compaction, plan_log_compaction
 from pyhudi.services.compaction.plan_copies import put_plan_copy
 from pyhudi.services.compaction.settings import CompactionSettings
@@ -50,7 +50,7 @@ class CompactionKind(StrEnum):
         return COMPACTION if self is CompactionKind.BASE else LOG_COMPACTION
 
     @property
-    def handle(self) -> SliceHandle[CompactionTarget, SliceTask]:
+    def handle(self) -> SliceHandle[CompactionTarget, SliceTask, WriteStat]:
         return compact_slice if self is CompactionKind.BASE else compact_log
 
 

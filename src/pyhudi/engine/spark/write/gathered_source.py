@@ -1,6 +1,7 @@
-"""Writing few rows from a DataFrame on a cluster: one job brings them here, and this process tags and writes them.
+"""Writing few rows from a DataFrame on a cluster: one job brings them here, and this process looks up where they go.
 
-A write of a thousand rows through Spark's shuffle takes some ten jobs, each of which costs more than the rows do.
+It writes them, too. Many file groups are rewritten by tasks of Spark, to which their rows are sent: one job more. A
+write of a thousand rows through Spark's shuffle takes some ten jobs, each of which costs more than the rows do.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.local.executors import LocalExecutor, worker_count
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.staged_rows import StagedRows
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import is_classic, session_of
+from pyhudi.engine.spark.slice_work import SparkSliceWork
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.source import SparkSource, as_table_types
 from pyhudi.engine.spark.write.staging import gather
@@ -24,6 +26,7 @@ from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.view.slice_catalog import SliceCatalog
+from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.source import (
     BucketedInput,
@@ -32,10 +35,9 @@ from pyhudi.write.input.source import (
     RowOrder,
     TaggedInput,
     Tagging,
-    WritableInput,
 )
 from pyhudi.write.memory_settings import MemorySettings
-from pyhudi.write.place.plan import TaskKind, WorkloadProfile, WritePlan
+from pyhudi.write.place.plan import TaskKind, WritePlan
 
 GATHERED_ROWS_MAX = 250_000
 """Rows up to which an input is few rows."""
@@ -43,18 +45,21 @@ GATHERED_ROWS_MAX = 250_000
 GATHERED_BYTES_MAX = 32 * 1024 * 1024
 """Bytes of an input, as Spark's planner estimates them, up to which it is gathered before it is counted."""
 
+HELD_BYTES_MAX = 64 * 1024 * 1024
+"""Arrow bytes up to which an input is few rows: each task that rewrites file groups loads those of all of them."""
+
 SEARCHED_BYTES_MAX = 256 * 1024 * 1024
 """Bytes of stored files, for each core here, up to which keys are looked up here; Spark joins with more."""
 
 REWRITES_MAX = 2
-"""File groups, for each core here, up to which they are rewritten here; the cluster rewrites more."""
+"""File groups, for each core here, up to which they are rewritten here; tasks of Spark rewrite more."""
 
 
 class GatheredSource:
-    """A DataFrame as the input of a write on a cluster. Few rows are written by this process, many by `SparkSource`.
+    """A DataFrame as the input of a write on a cluster. Few rows are looked up here, many by `SparkSource`.
 
-    Also few rows are left to the cluster where they ask for much: keys to be looked up in large files, or many file
-    groups to be rewritten. Disk of this machine: the Arrow bytes of the few rows, until `close`.
+    Also few rows are left to that where their keys are to be looked up in large files. Disk of this machine: the Arrow
+    bytes of the few rows, until `close`.
     """
 
     def __init__(self, rows: DataFrame, location: StorageLocation, memory: MemorySettings) -> None:
@@ -86,16 +91,18 @@ class GatheredSource:
         self._staged = staged = gather(kept, spec, self._memory.spill_folder)
         if staged is None:
             return count_all()
-        if sum(file.rows for file in staged.files) > GATHERED_ROWS_MAX:
+        if staged.rows > GATHERED_ROWS_MAX or staged.size_bytes > HELD_BYTES_MAX:
             self._discard()
             return count_all()
         staged.refuse_bad_rows()
 
+        executor = LocalExecutor()
         rows = PartitionedInput(
             staged.partitions(),
             open_storage(self._location),
-            LocalExecutor(),
+            executor,
             splits_by_key=spec.order is RowOrder.BY_KEY_IN_PARTITION,
+            elsewhere=_SparkForMany(session_of(self._input), REWRITES_MAX * executor.workers).work,
         )
         return GatheredInput(rows, count_all)
 
@@ -111,7 +118,7 @@ class GatheredSource:
 
 @dataclass(frozen=True, slots=True)
 class GatheredInput:
-    """Few rows, counted. `count_all`: the same rows for Spark, counted anew, for work that is too much for here."""
+    """Few rows, counted. `count_all`: the same rows for Spark, counted anew, to be looked up in much."""
 
     rows: PartitionedInput
     count_all: Callable[[], CountedInput]
@@ -129,62 +136,27 @@ class GatheredInput:
         return self.rows.group_rows_max
 
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> TaggedInput:
-        if not tagging.index.is_exact and _base_bytes(stored) > SEARCHED_BYTES_MAX * _cores(self.executor):
+        if not tagging.index.is_exact and _base_bytes(stored) > SEARCHED_BYTES_MAX * worker_count(self.executor):
             return self.count_all().tag(stored, tagging)
-        return GatheredTagged(
-            self.rows.tag(stored, tagging), self.executor, lambda: self.count_all().tag(stored, tagging)
-        )
+        return self.rows.tag(stored, tagging)
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> BucketedInput:
-        return GatheredBuckets(
-            self.rows.count_buckets(rules), self.executor, lambda: self.count_all().count_buckets(rules)
-        )
+        return self.rows.count_buckets(rules)
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        return _writer(plan, self.rows, self.executor, self.count_all).write(target, plan)
+        return self.rows.write(target, plan)
 
 
 @dataclass(frozen=True, slots=True)
-class GatheredTagged:
-    """Few rows whose keys were looked up. `on_cluster`: the same rows for Spark, looked up anew."""
+class _SparkForMany:
+    """`rewrites_max`: file groups that a plan may rewrite without Spark."""
 
-    tagged: TaggedInput
-    executor: Executor
-    on_cluster: Callable[[], TaggedInput]
+    spark: SparkSession
+    rewrites_max: int
 
-    @property
-    def group_rows_max(self) -> int | None:
-        return self.tagged.group_rows_max
-
-    @property
-    def profile(self) -> WorkloadProfile:
-        return self.tagged.profile
-
-    def stored_keys(self) -> tuple[int, str]:
-        return self.tagged.stored_keys()
-
-    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        return _writer(plan, self.tagged, self.executor, self.on_cluster).write(target, plan)
-
-
-@dataclass(frozen=True, slots=True)
-class GatheredBuckets:
-    """Few rows whose buckets are known. `on_cluster`: the same rows for Spark, whose buckets it finds."""
-
-    bucketed: BucketedInput
-    executor: Executor
-    on_cluster: Callable[[], BucketedInput]
-
-    @property
-    def group_rows_max(self) -> int | None:
-        return self.bucketed.group_rows_max
-
-    @property
-    def counts(self) -> Mapping[tuple[str, int], int]:
-        return self.bucketed.counts
-
-    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        return _writer(plan, self.bucketed, self.executor, self.on_cluster).write(target, plan)
+    def work(self, plan: WritePlan) -> SliceWork | None:
+        rewrites = sum(task.kind is TaskKind.REWRITE for task in plan.tasks)
+        return SparkSliceWork(self.spark) if rewrites > self.rewrites_max else None
 
 
 def estimated_bytes(rows: DataFrame) -> int:
@@ -194,17 +166,5 @@ def estimated_bytes(rows: DataFrame) -> int:
     return int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
-def _writer(
-    plan: WritePlan, here: WritableInput, executor: Executor, on_cluster: Callable[[], WritableInput]
-) -> WritableInput:
-    """Who carries the plan out: this process, unless it rewrites many file groups."""
-    rewrites = sum(task.kind is TaskKind.REWRITE for task in plan.tasks)
-    return here if rewrites <= REWRITES_MAX * _cores(executor) else on_cluster()
-
-
 def _base_bytes(stored: SliceCatalog) -> int:
     return sum(one.base_bytes for one in stored[:])
-
-
-def _cores(executor: Executor) -> int:
-    return executor.workers if isinstance(executor, LocalExecutor) else 1

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.spark.batches import map_in_arrow
+from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
@@ -33,7 +34,7 @@ from pyhudi.engine.spark.write.tagging import (
     tagged_keys,
     with_tasks,
 )
-from pyhudi.engine.spark.write.task import STATUS_SCHEMA, TASK_NUMBER, write_task
+from pyhudi.engine.spark.write.task import TASK_NUMBER, write_task
 from pyhudi.errors import Bug, Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import check_partition_path, null_key_message
@@ -202,8 +203,8 @@ class SparkInput:
         tasks = {task.number: task for task in plan.tasks}
         run = write_task(target, tasks, pa.schema(fields), key_column=key_column)
         with arrow_batches(spark):
-            statuses = map_in_arrow(shuffled, run, spark_schema(STATUS_SCHEMA)).collect()
-        return [WriteStatus(**row.asDict()) for row in statuses]
+            outcomes = collect_outcomes(map_in_arrow(shuffled, run, spark_schema(OUTCOMES)))
+        return [status for statuses in outcomes for status in statuses]
 
     @property
     def _key_column(self) -> str | None:

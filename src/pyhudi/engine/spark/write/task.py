@@ -1,26 +1,22 @@
 """The code of a Spark write task: it runs the file-group handle over the task's Arrow batches."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, fields
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from pyhudi.engine.spark.outcomes import outcome_of
 from pyhudi.errors import Bug
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.handles.file_group import run_file_group
-from pyhudi.write.handles.target import WriteStatus, WriteTarget
+from pyhudi.write.handles.target import WriteTarget
 from pyhudi.write.place.plan import FileGroupTask
 
 TASK_NUMBER = "__pyhudi_task_number"
-
-_ARROW_OF = {"int": pa.int64(), "str": pa.string(), "str | None": pa.string(), "int | None": pa.int64()}
-STATUS_SCHEMA = pa.schema(
-    [pa.field(f.name, _ARROW_OF[str(getattr(f.type, "__name__", f.type))]) for f in fields(WriteStatus)]
-)
 
 
 def write_task(
@@ -30,7 +26,7 @@ def write_task(
     *,
     key_column: str | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`. Its input is batches sorted by task number, its output write statuses.
+    """The function for `mapInArrow`. Its input is batches sorted by task number, its output the outcome of each task.
 
     One file group is open at a time. `key_column`: the input column whose values are the record keys; None when the
     key comes in a column of its own. The write token names this attempt, so that no two attempts ever write the same
@@ -48,11 +44,15 @@ def write_task(
         while pending is not None:
             number = pending[0]
             group = _Group(number, pending, runs)
-            statuses = run_file_group(target, tasks[number], group.batches(), write_token=token)
+            write = partial(run_file_group, target, tasks[number], group.batches(), write_token=token)
+            outcome, is_error = outcome_of(number, write)
+            yield outcome
             group.drain()
             pending = group.following
-            if statuses:
-                yield status_batch(statuses)
+            if is_error:
+                break
+        for _ in batches:  # Spark expects its rows to be read
+            pass
 
     return run
 
@@ -96,10 +96,3 @@ def task_runs(
         edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(batch)]
         for start, end in pairwise(edges):
             yield int(numbers[start]), rows.slice(start, end - start)
-
-
-def status_batch(statuses: list[WriteStatus]) -> pa.RecordBatch:
-    """Write statuses as an Arrow batch, one row per status."""
-    columns = list(zip(*map(astuple, statuses), strict=True))
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, STATUS_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=STATUS_SCHEMA)
