@@ -17,6 +17,13 @@ def send_all(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(f"{_WRITE}.gathered_source.REWRITES_MAX", -1)
 
 
+def write_parts(patch: pytest.MonkeyPatch) -> None:
+    """New rows are written where Spark reads them, however small the files."""
+    for name in ("FILES_MAX", "UNEVEN_MAX"):
+        patch.setattr(f"{_WRITE}.parts.{name}", 1_000)
+    patch.setattr(f"{_WRITE}.parts.ROWS_MIN", 0)
+
+
 def shuffle_all(patch: pytest.MonkeyPatch) -> None:
     """No input counts as few rows."""
     for name in ("GATHERED_ROWS_MAX", "GATHERED_BYTES_MAX"):

@@ -52,6 +52,7 @@ class PartitionedInput:
     `splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived. `is_sorted`: the
     rows of each partition lie by key. `memory`: of rows that lie in files; None where they are in memory anyhow.
     `elsewhere`: what carries a plan out in other processes, to which rows are sent; None for one to carry out here.
+    `attempt`: different in each attempt at a plan that is carried out here; it names the files.
 
     Memory: beside the rows, the keys and a few numbers a row where keys are looked up; two numbers a row by bucket,
     and the keys of a partition a worker; nothing a row where rows are only appended, unless by key.
@@ -64,6 +65,7 @@ class PartitionedInput:
     is_sorted: bool = False
     memory: RowMemory | None = None
     elsewhere: Callable[[WritePlan], SliceWork | None] = _nowhere_else
+    attempt: int = 0
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -142,7 +144,7 @@ class PartitionedInput:
             return self._batches(segments[task.number], wants_positions=wants_positions)
 
         def run(task: FileGroupTask) -> list[WriteStatus]:
-            token = f"{task.number}-0-0"
+            token = f"{task.number}-0-{self.attempt}"
             with self._held(target, task, sum(len(segment.rows) for segment in segments[task.number])):
                 return run_file_group(target, task, batches_of(task), write_token=token, storage=self.storage)
 

@@ -20,6 +20,7 @@ from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contest
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
 from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
+from pyhudi.engine.spark.write.parts import PART, PartWriter, has_parts, part_counts
 from pyhudi.engine.spark.write.record_lookup import of_one_state
 from pyhudi.engine.spark.write.shuffle import to_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
@@ -90,15 +91,17 @@ class SparkSource:
             f.sum((f.col(quoted(name)).isNull() & stays).cast("long")).alias(f"null_{i}")
             for i, name in enumerate(never_null)
         ]
-        found = (
-            rows.groupBy(PARTITION_PATH)
+        of_part = (
+            rows.withColumn(PART, f.spark_partition_id())
+            .groupBy(PARTITION_PATH, PART)
             .agg(
                 f.count(f.lit(1)).alias("rows"),
                 f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
                 *is_null,
             )
-            .collect()
         )
+        sums = [f.sum(name).alias(name) for name in of_part.columns if name not in (PARTITION_PATH, PART)]
+        found = of_part.groupBy(PARTITION_PATH).agg(*sums, part_counts().alias(_PARTS)).collect()
 
         if bad := sum(row["bad"] for row in found):
             names = [quoted(name) for name in spec.keys.record_key]
@@ -113,7 +116,11 @@ class SparkSource:
             check_partition_path(row[PARTITION_PATH])
 
         counts = {row[PARTITION_PATH]: row["rows"] for row in found}
-        return SparkInput(rows, spec, counts, self._location, self._executor, self._kept)
+        written_apart = None
+        if has_parts(spec) and all(row[_PARTS] for row in found):
+            parts = {row[PARTITION_PATH]: sorted(map(tuple, row[_PARTS])) for row in found}
+            written_apart = PartWriter(kept.select(*map(quoted, spec.schema.names)), spec, parts)
+        return SparkInput(rows, spec, counts, self._location, self._executor, self._kept, written_apart)
 
     def close(self) -> None:
         self._kept.release()
@@ -121,7 +128,10 @@ class SparkSource:
 
 @dataclass(frozen=True, slots=True)
 class SparkInput:
-    """A DataFrame with the columns `PARTITION_PATH` and `RECORD_KEY`, counted by partition."""
+    """A DataFrame with the columns `PARTITION_PATH` and `RECORD_KEY`, counted by partition.
+
+    `parts`: of an input whose new rows need no shuffle, unless the plan asks for one.
+    """
 
     rows: DataFrame
     spec: InputSpec
@@ -129,6 +139,7 @@ class SparkInput:
     location: StorageLocation
     executor: Executor
     kept: KeptRows
+    parts: PartWriter | None = None
 
     @property
     def group_rows_max(self) -> int | None:
@@ -164,6 +175,9 @@ class SparkInput:
         return SparkBucketed(replace(self, rows=rows), counts)
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        written = self.parts.write(target, plan) if self.parts is not None else None
+        if written is not None:
+            return written
         placed = self.placed(self.numbered(target), plan, None, only_tagged=target.is_delete)
         return self.write_placed(placed, target, plan)
 
@@ -220,7 +234,7 @@ class SparkInput:
             return self
         rows = without_losers(rows, contested, count)
         counts = {row[PARTITION_PATH]: row["count"] for row in rows.groupBy(PARTITION_PATH).count().collect()}
-        return replace(self, rows=rows, counts=counts)
+        return replace(self, rows=rows, counts=counts, parts=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +318,7 @@ class SparkBucketed:
 
 
 _BUCKET_ID = "__pyhudi_bucket_id"
+_PARTS = "__pyhudi_parts"
 _SLOTS = "__pyhudi_slots"
 _SLOTS_MAX = 1_024
 
