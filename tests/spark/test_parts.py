@@ -118,6 +118,13 @@ def test_made_up_keys_stay_distinct(spark: Any, tmp_path: Path, written: list[bo
     assert (len(set(keys)), written) == (600, [True])
 
 
+def test_rows_that_are_to_lie_together_are_shuffled(spark: Any, tmp_path: Path, written: list[bool]) -> None:
+    table = a_table(tmp_path / "t")
+    table.bulk_insert(rows_of(spark, parts=2), options={"hoodie.bulkinsert.sort.mode": "PARTITION_PATH_REPARTITION"})
+    assert not any(written)
+    check(table, files=3)
+
+
 def test_many_parts_are_shuffled(spark: Any, tmp_path: Path, written: list[bool]) -> None:
     table = a_table(tmp_path / "t")
     table.bulk_insert(rows_of(spark, parts=5))

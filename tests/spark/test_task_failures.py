@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.spark_cluster import send_all, writes_as_on_cluster
+from tests.support.spark_cluster import send_all, write_parts, writes_as_on_cluster
 from tests.support.spark_jvm import SHORT_LIVED
 
 pytestmark = pytest.mark.spark
@@ -80,6 +80,8 @@ def main(folder: Path, way: str, table_type: str) -> None:
     writes_as_on_cluster(patch, gathers=way == "sent")
     if way == "sent":
         send_all(patch)
+    if way == "parts":
+        write_parts(patch)
     settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **SHORT_LIVED}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     seen = write_with_faults(spark, folder / "t", folder / "faults", table_type)
@@ -123,6 +125,7 @@ CASES = [
     ("shuffle", "MERGE_ON_READ"),
     ("sent", "COPY_ON_WRITE"),
     pytest.param(("sent", "MERGE_ON_READ"), marks=pytest.mark.long),
+    ("parts", "COPY_ON_WRITE"),
 ]
 """The way of rows to the tasks that write them, and the type of the table."""
 

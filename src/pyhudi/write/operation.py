@@ -35,7 +35,7 @@ from pyhudi.write.common_keys import find_apart
 from pyhudi.write.file_settings import base_file_settings, log_settings
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.inserts import combines_rows
-from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
+from pyhudi.write.input.source import Operation, PreparedWrite
 from pyhudi.write.input.tagging import looks_keys_up
 from pyhudi.write.place.buckets import put_counts, refuse_replacing_rings, rules_in_force
 from pyhudi.write.place.non_blocking import appends_freely
@@ -384,7 +384,7 @@ def _target(
         matches_keys=operation.is_tagged,
         drops_marked=operation.drops_marked,
         is_delete=operation is Operation.DELETE,
-        sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
+        sorts_rows=prepared.spec.order.is_by_key,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
         logs=log_settings(settings, config),
         log_marker=config.version.log_marker,

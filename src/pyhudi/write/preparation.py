@@ -37,7 +37,7 @@ from pyhudi.write.input.schema import (
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
-from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, WriteSource
 from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, refuse_unfit_index, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
@@ -89,7 +89,7 @@ def prepare_write(
     if buckets is None and operation is Operation.UPSERT and keys.partition_by:
         refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
     settles = buckets is None and settles_partitions(operation, spec, settings)
-    loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
+    loses_arrival = order.is_by_key and settings.combine_before_insert
     counted = source.count(replace(spec, numbers_rows=settles or loses_arrival))
     return PreparedWrite(operation, spec, text, snapshot.schema_text, counted, is_partial, buckets)
 

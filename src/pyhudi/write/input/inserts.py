@@ -14,8 +14,7 @@ POLICY = "hoodie.datasource.insert.dup.policy"
 def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> RowOrder:
     """How the rows of new file groups are ordered. Made-up keys number the rows as they arrive, so they are in order.
 
-    The modes that repartition by path ask for nothing more: a file holds rows of one partition anyhow, and a partition
-    gets no more files than its rows fill.
+    The modes that repartition by path ask that a partition gets no more files than its rows fill.
     """
     if operation is not Operation.BULK_INSERT or keys.makes_keys:
         return RowOrder.AS_ARRIVED
@@ -24,7 +23,9 @@ def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> R
             return RowOrder.BY_KEY_IN_PARTITION
         case "PARTITION_SORT":
             return RowOrder.BY_KEY_IN_GROUP
-        case "NONE" | "PARTITION_PATH_REPARTITION" | "PARTITION_PATH_REPARTITION_AND_SORT":
+        case "PARTITION_PATH_REPARTITION" | "PARTITION_PATH_REPARTITION_AND_SORT":
+            return RowOrder.TOGETHER
+        case "NONE":
             return RowOrder.AS_ARRIVED
         case _:
             assert_never(settings.bulk_insert_sort_mode)

@@ -62,12 +62,18 @@ class Operation(StrEnum):
 
 
 class RowOrder(Enum):
-    """How the rows of new file groups lie: as they arrived; each group's by record key; or, beside that, no key of a
-    group between two keys of another group of its partition."""
+    """How the rows of new file groups lie: as they arrived; so, and those of a partition in no more groups than they
+    fill; each group's by record key; or, beside that, no key of a group between two keys of another group of its
+    partition."""
 
     AS_ARRIVED = "as arrived"
+    TOGETHER = "as arrived, each partition together"
     BY_KEY_IN_GROUP = "by key in each file group"
     BY_KEY_IN_PARTITION = "by key in each partition"
+
+    @property
+    def is_by_key(self) -> bool:
+        return self in (RowOrder.BY_KEY_IN_GROUP, RowOrder.BY_KEY_IN_PARTITION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.log_names import name_logs
 from pyhudi.write.input.inserts import combines_rows, refuse_stored_keys
-from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WritableInput
+from pyhudi.write.input.source import Operation, PreparedWrite, WritableInput
 from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table, workload
 from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
 from pyhudi.write.place.doubled import double_rows
@@ -155,7 +155,7 @@ def _by_keys(
     fills = operation is not Operation.BULK_INSERT
     existing = {p: of if joins else [] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
-    holds = combines_rows(operation, settings) or prepared.spec.order is not RowOrder.AS_ARRIVED
+    holds = combines_rows(operation, settings) or prepared.spec.order.is_by_key
     rows: WritableInput = counted if tagged is None else tagged
 
     sizing = Sizing(

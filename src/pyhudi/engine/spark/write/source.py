@@ -207,7 +207,7 @@ class SparkInput:
         placed = placed.drop(PARTITION_PATH) if key_column is None else placed.drop(PARTITION_PATH, RECORD_KEY)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(spark))
         shuffled = to_tasks(placed, TASK_NUMBER, task_count)
-        if self.spec.order is not RowOrder.AS_ARRIVED:
+        if self.spec.order.is_by_key:
             shuffled = shuffled.sortWithinPartitions(TASK_NUMBER, quoted(key_column or RECORD_KEY))
             target = replace(target, sorts_rows=False)  # Spark spills what a task cannot hold
         elif task_count < len(plan.tasks):

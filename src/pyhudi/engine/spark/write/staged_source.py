@@ -69,7 +69,7 @@ class StagedSource:
             return SparkSource(self._input, self._location, executor=executor, kept=self._kept).count(spec)
 
         typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
-        is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
+        is_sorted = spec.order.is_by_key and not spec.numbers_rows
         if is_sorted:
             typed = self._by_key(typed, spec)
 
