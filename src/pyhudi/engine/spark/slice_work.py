@@ -1,7 +1,11 @@
 """Work on file groups as tasks of Spark, with the handle of a local thread: services, and writes of few rows."""
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -9,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of
 from pyhudi.engine.spark.schema import spark_schema
-from pyhudi.engine.spark.session import use_running_interpreter
+from pyhudi.engine.spark.session import is_classic, use_running_interpreter
 from pyhudi.errors import Bug
 from pyhudi.write.handles.slice_work import Made, OneTask, SharedTarget, SliceHandle
 
@@ -28,12 +32,40 @@ class SparkSliceWork:
             return []
         use_running_interpreter(self._spark)
         numbers = self._spark.range(0, len(tasks), 1, len(tasks))
-        outcomes = numbers.mapInArrow(_slice_task(handle, target, tasks), spark_schema(OUTCOMES))
-        return [one for made in collect_outcomes(outcomes) for one in made]
+        with _shared(self._spark, list(map(pickle.dumps, tasks))) as packed:
+            outcomes = numbers.mapInArrow(_slice_task(handle, target, packed), spark_schema(OUTCOMES))
+            return [one for made in collect_outcomes(outcomes) for one in made]
+
+
+class _Packed(Protocol):
+    """The tasks, pickled each by itself, so that a task of Spark unpickles its own only."""
+
+    @property
+    def value(self) -> Sequence[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Enclosed:
+    """Tasks that go with the function."""
+
+    value: Sequence[bytes]
+
+
+@contextmanager
+def _shared(spark: SparkSession, packed: list[bytes]) -> Iterator[_Packed]:
+    """The tasks for the length of a job. A worker loads them once, not for each task; under Spark Connect it does."""
+    if not is_classic(spark):
+        yield _Enclosed(packed)
+        return
+    broadcast = spark.sparkContext.broadcast(packed)
+    try:
+        yield broadcast
+    finally:
+        broadcast.destroy()
 
 
 def _slice_task(
-    handle: SliceHandle[SharedTarget, OneTask, Made], target: SharedTarget, tasks: Sequence[OneTask]
+    handle: SliceHandle[SharedTarget, OneTask, Made], target: SharedTarget, packed: _Packed
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`. Its input is the numbers of slices, its output the outcome of each."""
 
@@ -43,7 +75,8 @@ def _slice_task(
             raise Bug("a task on file groups runs outside of Spark")
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                work = partial(handle, target, tasks[number], task_attempt=context.taskAttemptId())
+                task = pickle.loads(packed.value[number])
+                work = partial(handle, target, task, task_attempt=context.taskAttemptId())
                 yield outcome_of(number, work)[0]
 
     return run
