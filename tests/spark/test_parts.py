@@ -100,8 +100,15 @@ def check(table: HudiTable, *, files: int) -> None:
     assert table.metadata.validate().differences == ()
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "insert_overwrite"])
+@pytest.mark.parametrize(
+    "operation, table_type",
+    [
+        ("bulk_insert", "COPY_ON_WRITE"),
+        ("insert", "MERGE_ON_READ"),
+        pytest.param("insert_overwrite", "COPY_ON_WRITE", marks=pytest.mark.long),
+        pytest.param("bulk_insert", "MERGE_ON_READ", marks=pytest.mark.long),
+    ],
+)
 def test_two_parts_write_two_files_a_partition(
     spark: Any, tmp_path: Path, written: list[bool], operation: str, table_type: str
 ) -> None:

@@ -123,7 +123,7 @@ def write_with_faults(spark: Any, path: Path, faults: Path, table_type: str) -> 
 CASES = [
     pytest.param(("shuffle", "COPY_ON_WRITE"), marks=pytest.mark.long),
     ("shuffle", "MERGE_ON_READ"),
-    ("sent", "COPY_ON_WRITE"),
+    pytest.param(("sent", "COPY_ON_WRITE"), marks=pytest.mark.long),
     pytest.param(("sent", "MERGE_ON_READ"), marks=pytest.mark.long),
     ("parts", "COPY_ON_WRITE"),
 ]
