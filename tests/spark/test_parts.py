@@ -125,8 +125,11 @@ def test_made_up_keys_stay_distinct(spark: Any, tmp_path: Path, written: list[bo
     assert (len(set(keys)), written) == (600, [True])
 
 
-def test_rows_that_are_to_lie_together_are_shuffled(spark: Any, tmp_path: Path, written: list[bool]) -> None:
-    table = a_table(tmp_path / "t")
+@pytest.mark.parametrize("record_key", ["id", None])
+def test_rows_that_are_to_lie_together_are_shuffled(
+    spark: Any, tmp_path: Path, written: list[bool], record_key: str | None
+) -> None:
+    table = HudiTable.create(tmp_path / "t", name="t", record_key=record_key, partition_by="p")
     table.bulk_insert(rows_of(spark, parts=2), options={"hoodie.bulkinsert.sort.mode": "PARTITION_PATH_REPARTITION"})
     assert not any(written)
     check(table, files=3)

@@ -113,9 +113,7 @@ class ArrowSource:
             yield input_batch(batch.select(names), spec.schema)
 
     def _memory_of(self, staged: StagedRows) -> RowMemory:
-        return RowMemory(
-            self._share_bytes, row_bytes=staged.row_bytes, piece_bytes=self._piece_bytes, let_go=staged.let_go
-        )
+        return staged.memory(self._share_bytes, piece_bytes=self._piece_bytes)
 
 
 def _as_stored(stream: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.engine.local.code_order import stable_order
 from pyhudi.engine.local.nulls import null_counts, refuse_null_ordering, refuse_null_required
 from pyhudi.engine.local.partition_rows import PartitionRows
+from pyhudi.engine.local.row_memory import RowMemory
 from pyhudi.errors import Invalid, Unavailable
 from pyhudi.format.keys.record_keys import missing_keys, null_key_message, partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
@@ -80,6 +81,10 @@ class StagedRows:
     def row_bytes(self) -> int:
         """Bytes of a row in the files."""
         return -(-self.size_bytes // max(1, self.rows))
+
+    def memory(self, max_bytes: int, *, piece_bytes: int = PIECE_BYTES) -> RowMemory:
+        """Bounds what is held of the rows while they are written. `piece_bytes`: by which the files were made."""
+        return RowMemory(max_bytes, row_bytes=self.row_bytes, piece_bytes=piece_bytes, let_go=self.let_go)
 
     def partitions(self) -> dict[str, PartitionRows]:
         """The rows of each partition in the input's order. They are memory-mapped, so they cost address space only."""

@@ -8,12 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import Bug, HudiError
 
 OUTCOMES = pa.schema([pa.field("number", pa.int64()), pa.field("outcome", pa.binary())])
 """A row a task: its number; what was made, or an error of pyhudi, pickled."""
+
+
+def running_task() -> TaskContext:
+    """The task of Spark that runs here."""
+    context = TaskContext.get()
+    if context is None:
+        raise Bug("the code of a task runs outside of Spark")
+    return context
 
 
 def outcome_of(number: int, make: Callable[[], object]) -> tuple[pa.RecordBatch, bool]:

@@ -8,13 +8,11 @@ from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of
+from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of, running_task
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import is_classic, use_running_interpreter
-from pyhudi.errors import Bug
 from pyhudi.write.handles.slice_work import Made, OneTask, SharedTarget, SliceHandle
 
 
@@ -70,13 +68,11 @@ def _slice_task(
     """The function for `mapInArrow`. Its input is the numbers of slices, its output the outcome of each."""
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        if context is None:
-            raise Bug("a task on file groups runs outside of Spark")
+        attempt = running_task().taskAttemptId()
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 task = pickle.loads(packed.value[number])
-                work = partial(handle, target, task, task_attempt=context.taskAttemptId())
+                work = partial(handle, target, task, task_attempt=attempt)
                 yield outcome_of(number, work)[0]
 
     return run

@@ -14,17 +14,22 @@ POLICY = "hoodie.datasource.insert.dup.policy"
 def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> RowOrder:
     """How the rows of new file groups are ordered. Made-up keys number the rows as they arrive, so they are in order.
 
-    The modes that repartition by path ask that a partition gets no more files than its rows fill.
+    The modes that repartition by path ask that a partition gets no more files than its rows fill. So do rows whose keys
+    are looked up: most of them go to file groups that are there.
     """
-    if operation is not Operation.BULK_INSERT or keys.makes_keys:
+    if operation.is_tagged:
+        return RowOrder.TOGETHER
+    if operation is not Operation.BULK_INSERT:
         return RowOrder.AS_ARRIVED
     match settings.bulk_insert_sort_mode:
+        case "PARTITION_PATH_REPARTITION" | "PARTITION_PATH_REPARTITION_AND_SORT":
+            return RowOrder.TOGETHER
+        case _ if keys.makes_keys:
+            return RowOrder.AS_ARRIVED
         case "GLOBAL_SORT":
             return RowOrder.BY_KEY_IN_PARTITION
         case "PARTITION_SORT":
             return RowOrder.BY_KEY_IN_GROUP
-        case "PARTITION_PATH_REPARTITION" | "PARTITION_PATH_REPARTITION_AND_SORT":
-            return RowOrder.TOGETHER
         case "NONE":
             return RowOrder.AS_ARRIVED
         case _:

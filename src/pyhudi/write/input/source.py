@@ -93,6 +93,11 @@ class InputSpec:
     order: RowOrder = RowOrder.AS_ARRIVED
 
     @property
+    def has_float_keys(self) -> bool:
+        """Whether a key or partition column is of floating point. Python and each JVM spell some of these their way."""
+        return any(pa.types.is_floating(self.schema.field(name).type) for name in self.keys.columns)
+
+    @property
     def bare_key(self) -> str | None:
         """The text column that is the record key as it is, which need not travel twice; None where there is none."""
         if self.keys.makes_keys or self.keys.is_composite or self.keys.own_generator:

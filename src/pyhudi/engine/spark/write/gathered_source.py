@@ -73,7 +73,7 @@ class GatheredSource:
 
     def count(self, spec: InputSpec) -> CountedInput:
         self._discard()
-        if any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns):
+        if spec.has_float_keys:
             # Each JVM spells some of these keys in its own way.
             return SparkSource(self._input, self._location, kept=self._kept).count(spec)
 

@@ -9,25 +9,24 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.engine.local.partitioned import PartitionedInput
-from pyhudi.engine.local.row_memory import RowMemory
-from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
+from pyhudi.engine.local.staged_rows import StagedRows, stage_rows
 from pyhudi.engine.spark.batches import map_in_arrow
-from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of
+from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of, running_task
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
-from pyhudi.errors import Bug, HudiError
+from pyhudi.engine.spark.write.staging import conformed, first_folder
+from pyhudi.errors import HudiError
 from pyhudi.format.names import file_group_id
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.scratch import ScratchFolder
-from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.source import InputSpec, RowOrder
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
@@ -59,12 +58,8 @@ def part_counts() -> Column:
 
 
 def has_parts(spec: InputSpec) -> bool:
-    """Whether rows may be written where they are read, as far as their order and their keys go.
-
-    Python and each JVM spell some keys of floating point in their own ways.
-    """
-    has_floats = any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns)
-    return spec.order is RowOrder.AS_ARRIVED and not spec.numbers_rows and not has_floats
+    """Whether rows may be written where they are read, as far as their order and their keys go."""
+    return spec.order is RowOrder.AS_ARRIVED and not spec.numbers_rows and not spec.has_float_keys
 
 
 def plan_parts(plan: WritePlan, parts: Parts, *, cores: int) -> dict[int, WritePlan] | None:
@@ -90,10 +85,11 @@ def plan_parts(plan: WritePlan, parts: Parts, *, cores: int) -> dict[int, WriteP
                 made.append(replace(task, number=len(made), file_id=file_id, inserts=share))
                 opened += 1
 
-    if sum(task.inserts for task in made) != sum(task.inserts for task in plan.tasks):
+    total = sum(task.inserts for task in made)
+    if total != sum(task.inserts for task in plan.tasks):
         return None
     largest = max(sum(made[number].inserts for number in numbers) for numbers in by_part.values())
-    even = sum(task.inserts for task in made) / min(cores, len(plan.tasks))
+    even = total / min(cores, len(plan.tasks))
     if len(made) > FILES_MAX * len(plan.tasks) or largest > UNEVEN_MAX * even:
         return None
     return {part: WritePlan(tuple(made[number] for number in numbers)) for part, numbers in by_part.items()}
@@ -129,14 +125,12 @@ def _write_task(
     """The function for `mapInArrow`. Its input is the rows of a part, its output the outcome of their write."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        if context is None:
-            raise Bug("a write task runs outside of Spark")
+        context = running_task()
         first = next((batch for batch in batches if len(batch)), None)
         if first is None:
             return
         part = context.partitionId()
-        rows = (conform_batch(batch, spec.schema, path="input") for batch in _chain(first, batches) if len(batch))
+        rows = conformed(chain([first], batches), spec.schema)
         plan = plans.get(part, WritePlan(()))
         work = partial(_write_part, target, plan, spec, rows, part=part, attempt=context.taskAttemptId())
         yield outcome_of(part, work)[0]
@@ -146,28 +140,19 @@ def _write_task(
     return run
 
 
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
-
-
 def _write_part(
     target: WriteTarget, plan: WritePlan, spec: InputSpec, batches: Iterator[pa.RecordBatch], *, part: int, attempt: int
 ) -> list[WriteStatus]:
     """Put the rows aside by partition, on the disk of the executor, and write its file groups from there."""
-    folder = ScratchFolder.make("pyhudi-staged-", _local_folder(), setting=SPILL_FOLDER)
+    local = first_folder(os.environ.get("SPARK_LOCAL_DIRS", ""))  # where the executor puts what it spills
+    folder = ScratchFolder.make("pyhudi-staged-", local, setting=SPILL_FOLDER)
     try:
         staged = StagedRows(folder, (stage_rows(str(folder.path / "rows.arrow"), batches, spec, task=part),), spec)
         rows = PartitionedInput(
             staged.partitions(),
             open_storage(target.location),
             SerialExecutor(),
-            memory=RowMemory(
-                MemorySettings().share_bytes(1),
-                row_bytes=staged.row_bytes,
-                piece_bytes=PIECE_BYTES,
-                let_go=staged.let_go,
-            ),
+            memory=staged.memory(MemorySettings().share_bytes(1)),
             attempt=attempt,
         )
         planned = {path: sum(count for _, count in bins) for path, bins in plan.insert_tasks().items()}
@@ -176,9 +161,3 @@ def _write_part(
         return rows.write(target, plan)
     finally:
         folder.discard()
-
-
-def _local_folder() -> str | None:
-    """Where the executor puts what it spills."""
-    first = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0].strip()
-    return first if first and os.path.isdir(first) else None

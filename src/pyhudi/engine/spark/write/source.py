@@ -91,17 +91,17 @@ class SparkSource:
             f.sum((f.col(quoted(name)).isNull() & stays).cast("long")).alias(f"null_{i}")
             for i, name in enumerate(never_null)
         ]
-        of_part = (
-            rows.withColumn(PART, f.spark_partition_id())
-            .groupBy(PARTITION_PATH, PART)
-            .agg(
-                f.count(f.lit(1)).alias("rows"),
-                f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
-                *is_null,
-            )
+        counts_parts = has_parts(spec)
+        apart, by_part = (rows.withColumn(PART, f.spark_partition_id()), [PART]) if counts_parts else (rows, [])
+        counted = apart.groupBy(PARTITION_PATH, *by_part).agg(
+            f.count(f.lit(1)).alias("rows"),
+            f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
+            *is_null,
         )
-        sums = [f.sum(name).alias(name) for name in of_part.columns if name not in (PARTITION_PATH, PART)]
-        found = of_part.groupBy(PARTITION_PATH).agg(*sums, part_counts().alias(_PARTS)).collect()
+        if counts_parts:
+            sums = [f.sum(name).alias(name) for name in counted.columns if name not in (PARTITION_PATH, PART)]
+            counted = counted.groupBy(PARTITION_PATH).agg(*sums, part_counts().alias(_PARTS))
+        found = counted.collect()
 
         if bad := sum(row["bad"] for row in found):
             names = [quoted(name) for name in spec.keys.record_key]
@@ -117,7 +117,7 @@ class SparkSource:
 
         counts = {row[PARTITION_PATH]: row["rows"] for row in found}
         written_apart = None
-        if has_parts(spec) and all(row[_PARTS] for row in found):
+        if counts_parts and all(row[_PARTS] for row in found):
             parts = {row[PARTITION_PATH]: sorted(map(tuple, row[_PARTS])) for row in found}
             written_apart = PartWriter(kept.select(*map(quoted, spec.schema.names)), spec, parts)
         return SparkInput(rows, spec, counts, self._location, self._executor, self._kept, written_apart)

@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.local.partitioned import PartitionedInput
-from pyhudi.engine.local.row_memory import RowMemory
-from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows
+from pyhudi.engine.local.staged_rows import StagedRows
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.write.gathered_source import GatheredSource
@@ -64,7 +63,7 @@ class StagedSource:
     def count(self, spec: InputSpec) -> CountedInput:
         cores = core_count(session_of(self._input))
         executor = LocalExecutor(cores)
-        if any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns):
+        if spec.has_float_keys:
             # Java before 19 spells some of these in its own way: let this JVM do it, as it does for Apache Hudi.
             return SparkSource(self._input, self._location, executor=executor, kept=self._kept).count(spec)
 
@@ -83,12 +82,7 @@ class StagedSource:
             executor,
             splits_by_key=spec.order is RowOrder.BY_KEY_IN_PARTITION and not is_sorted,
             is_sorted=is_sorted,
-            memory=RowMemory(
-                self._memory.share_bytes(cores),
-                row_bytes=staged.row_bytes,
-                piece_bytes=PIECE_BYTES,
-                let_go=staged.let_go,
-            ),
+            memory=staged.memory(self._memory.share_bytes(cores)),
         )
         return StagedInput(rows, staged, self._location, session_of(self._input), self._kept)
 

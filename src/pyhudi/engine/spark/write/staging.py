@@ -6,13 +6,13 @@ cluster the tasks send few rows with their reports, and this process writes them
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.staged_rows import (
@@ -24,9 +24,10 @@ from pyhudi.engine.local.staged_rows import (
     stage_rows,
 )
 from pyhudi.engine.spark.batches import map_in_arrow
+from pyhudi.engine.spark.outcomes import running_task
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
-from pyhudi.errors import Bug, Invalid
+from pyhudi.errors import Invalid
 from pyhudi.storage.scratch import ScratchFolder
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.input.source import InputSpec
@@ -121,6 +122,11 @@ def staged_dataframe(spark: SparkSession, staged: StagedRows, schema: pa.Schema)
 def scratch_folder(spark: SparkSession) -> str | None:
     """Where Spark itself puts what it spills."""
     named = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get("spark.local.dir", "") or ""
+    return first_folder(named)
+
+
+def first_folder(named: str) -> str | None:
+    """The first of the folders that Spark names, with commas between; None if it is none."""
     first = named.split(",")[0].strip()
     return first if first and Path(first).is_dir() else None
 
@@ -172,9 +178,7 @@ class _UpTo:
 
 def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> dict[str, Any] | None:
     """Put a task's rows into a file of a folder. Returns what it found in them, None where there are no rows."""
-    context = TaskContext.get()
-    if context is None:
-        raise Bug("a staging task runs outside of Spark")
+    context = running_task()
     first = next((batch for batch in batches if len(batch)), None)
     if first is None:
         return None
@@ -183,7 +187,7 @@ def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec)
     file, task = f"{folder}/{context.partitionId():08d}-{context.taskAttemptId()}.arrow", context.partitionId()
     refusal = None
     try:
-        found = stage_rows(file, _conformed(first, batches, spec.schema), spec, task=task)
+        found = stage_rows(file, conformed(chain([first], batches), spec.schema), spec, task=task)
     except Invalid as error:
         found, refusal = StagedFile(path=file, rows=0, bad_keys=0, example=None, nulls=()), str(error)
         for _ in batches:  # Spark expects its rows to be read
@@ -194,9 +198,9 @@ def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec)
     }  # fmt: skip
 
 
-def _conformed(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    yield conform_batch(first, schema, path="input")
-    for batch in rest:
+def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of Spark's batches in the types of a schema; batches without rows are left out."""
+    for batch in batches:
         if len(batch):
             yield conform_batch(batch, schema, path="input")
 

@@ -6,10 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 
-from pyhudi.engine.spark.outcomes import outcome_of
-from pyhudi.errors import Bug
+from pyhudi.engine.spark.outcomes import outcome_of, running_task
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.handles.file_group import run_file_group
@@ -34,9 +32,7 @@ def write_task(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        if context is None:
-            raise Bug("a write task runs outside of Spark")
+        context = running_task()
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
 
         runs = task_runs(batches, incoming, key_column)
