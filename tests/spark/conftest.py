@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.handovers import LONG_WAYS
 from tests.support.golden_tables import GoldenTables
-from tests.support.spark_cluster import send_all, write_parts, writes_as_on_cluster
+from tests.support.spark_cluster import send_all, through_parquet, write_parts, writes_as_on_cluster
 from tests.support.spark_jvm import SHORT_LIVED
 from tests.support.standalone_cluster import StandaloneCluster, cluster_of_tests
 
@@ -64,17 +64,19 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
 
 
 @pytest.fixture(params=["files", "shuffle", *(pytest.param(way, marks=pytest.mark.long) for way in LONG_WAYS)])
-def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """How rows get to their file group: this process through files, as on one machine; Spark's shuffle, as many rows on
     a cluster; gathered by this process, as few rows there; gathered and sent to tasks of Spark, as few rows for many
-    file groups; new rows written where Spark reads them, others by the shuffle; or through files and the shuffle, as
-    for a large upsert on one machine. The last four have parts that the others test, so they are mostly in the long
-    run."""
+    file groups; new rows written where Spark reads them, others by the shuffle; through files and the shuffle, as for a
+    large upsert on one machine; or from Parquet files that this process reads, or tasks do in parts. All but the first
+    two have parts that the others test, so they are mostly in the long run."""
     way: str = request.param
-    if way in ("shuffle", "gathered", "sent", "parts"):
+    if way in ("shuffle", "gathered", "sent", "parts", "Parquet in parts"):
         writes_as_on_cluster(monkeypatch, gathers=way in ("gathered", "sent"))
-    if way == "parts":
+    if way in ("parts", "Parquet in parts"):
         write_parts(monkeypatch)
+    if way in ("Parquet", "Parquet in parts"):
+        through_parquet(monkeypatch, tmp_path / "parquet")
     if way == "sent":
         send_all(monkeypatch)
     if way == "files and shuffle":

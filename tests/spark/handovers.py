@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-LONG_WAYS = ("gathered", "sent", "parts", "files and shuffle")
+LONG_WAYS = ("gathered", "sent", "parts", "files and shuffle", "Parquet", "Parquet in parts")
 WAYS = ("files", "shuffle", *LONG_WAYS)
 
 

@@ -1,4 +1,8 @@
-"""A session of this machine whose writes go as on a cluster."""
+"""A session of this machine whose writes go as on a cluster, or as from Parquet files."""
+
+from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,3 +32,22 @@ def shuffle_all(patch: pytest.MonkeyPatch) -> None:
     """No input counts as few rows."""
     for name in ("GATHERED_ROWS_MAX", "GATHERED_BYTES_MAX"):
         patch.setattr(f"{_WRITE}.gathered_source.{name}", -1)
+
+
+def through_parquet(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Rows of DataFrames without nested columns are put into Parquet files first, and written from there."""
+    from pyspark.sql import types as t
+
+    from pyhudi.engine.spark import engine
+
+    source_of, numbers = engine.source_of, count()
+
+    def source_of_files(rows: Any, *arguments: Any) -> Any:
+        nested = (t.StructType, t.ArrayType, t.MapType, t.NullType)
+        if not any(isinstance(field.dataType, nested) for field in rows.schema.fields):
+            path = str(folder / str(next(numbers)))
+            rows.write.parquet(path)
+            rows = rows.sparkSession.read.parquet(path)
+        return source_of(rows, *arguments)
+
+    patch.setattr(engine, "source_of", source_of_files)

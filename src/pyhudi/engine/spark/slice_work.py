@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of, running_task
 from pyhudi.engine.spark.schema import spark_schema
-from pyhudi.engine.spark.session import is_classic, use_running_interpreter
+from pyhudi.engine.spark.session import core_count, is_classic, use_running_interpreter
 from pyhudi.write.handles.slice_work import Made, OneTask, SharedTarget, SliceHandle
 
 
@@ -20,8 +20,11 @@ class SparkSliceWork:
     """Runs slices as tasks of a Spark session, in their order. What the handle makes comes to the driver: statistics of
     files, no rows."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession, *, slices_a_task: int = 1) -> None:
+        """`slices_a_task`: how many slices a task of Spark is to have at least, if that leaves no core without one.
+        More are worth it where a slice is done sooner than Spark starts a task.
+        """
+        self._spark, self._slices_a_task = spark, slices_a_task
 
     def run(
         self, handle: SliceHandle[SharedTarget, OneTask, Made], target: SharedTarget, tasks: Sequence[OneTask]
@@ -29,7 +32,9 @@ class SparkSliceWork:
         if not tasks:
             return []
         use_running_interpreter(self._spark)
-        numbers = self._spark.range(0, len(tasks), 1, len(tasks))
+        cores = core_count(self._spark)
+        rounds = -(-len(tasks) // (cores * self._slices_a_task))  # every core has as many tasks as another
+        numbers = self._spark.range(0, len(tasks), 1, min(len(tasks), cores * rounds))
         with _shared(self._spark, list(map(pickle.dumps, tasks))) as packed:
             outcomes = numbers.mapInArrow(_slice_task(handle, target, packed), spark_schema(OUTCOMES))
             return [one for made in collect_outcomes(outcomes) for one in made]

@@ -7,7 +7,7 @@ write of a thousand rows through Spark's shuffle takes some ten jobs, each of wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +19,9 @@ from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import is_classic, session_of
 from pyhudi.engine.spark.slice_work import SparkSliceWork
 from pyhudi.engine.spark.write.kept import KeptRows
+from pyhudi.engine.spark.write.parquet_files import parquet_files
 from pyhudi.engine.spark.write.source import SparkSource, as_table_types
-from pyhudi.engine.spark.write.staging import gather
+from pyhudi.engine.spark.write.staging import gather, stage_files
 from pyhudi.executor import Executor
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
@@ -51,6 +52,9 @@ HELD_BYTES_MAX = 64 * 1024 * 1024
 SEARCHED_BYTES_MAX = 256 * 1024 * 1024
 """Bytes of stored files, for each core here, up to which keys are looked up here; Spark joins with more."""
 
+TASK_BYTES = 16 * 1024 * 1024
+"""Bytes of base files that a task of Spark rewrites at least, if it is given several: some half a second of work."""
+
 REWRITES_MAX = 2
 """File groups, for each core here, up to which they are rewritten here; tasks of Spark rewrite more."""
 
@@ -79,16 +83,22 @@ class GatheredSource:
 
         typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
         kept = self._kept.keep(typed)
+        files = parquet_files(kept, spec.schema)
 
         def count_all() -> CountedInput:
-            return SparkSource(kept, self._location, kept=self._kept, is_stable=True).count(spec)
+            return SparkSource(kept, self._location, kept=self._kept, files=files, is_stable=True).count(spec)
 
-        if estimated_bytes(kept) > GATHERED_BYTES_MAX:
+        if files is not None and (files.rows > GATHERED_ROWS_MAX or files.size_bytes > HELD_BYTES_MAX):
+            return count_all()
+        if files is None and estimated_bytes(kept) > GATHERED_BYTES_MAX:
             counted = count_all()
             if sum(counted.counts.values()) > GATHERED_ROWS_MAX:
                 return counted
 
-        self._staged = staged = gather(kept, spec, self._memory.spill_folder)
+        spill_folder = self._memory.spill_folder
+        self._staged = staged = (
+            gather(kept, spec, spill_folder) if files is None else stage_files(files, spec, spill_folder)
+        )
         if staged is None:
             return count_all()
         if staged.rows > GATHERED_ROWS_MAX or staged.size_bytes > HELD_BYTES_MAX:
@@ -97,14 +107,15 @@ class GatheredSource:
         staged.refuse_bad_rows()
 
         executor = LocalExecutor()
+        elsewhere = _SparkForMany(session_of(self._input), REWRITES_MAX * executor.workers)
         rows = PartitionedInput(
             staged.partitions(),
             open_storage(self._location),
             executor,
             splits_by_key=spec.order is RowOrder.BY_KEY_IN_PARTITION,
-            elsewhere=_SparkForMany(session_of(self._input), REWRITES_MAX * executor.workers).work,
+            elsewhere=elsewhere.work,
         )
-        return GatheredInput(rows, count_all)
+        return GatheredInput(rows, elsewhere, count_all)
 
     def close(self) -> None:
         self._kept.release()
@@ -121,6 +132,7 @@ class GatheredInput:
     """Few rows, counted. `count_all`: the same rows for Spark, counted anew, to be looked up in much."""
 
     rows: PartitionedInput
+    elsewhere: _SparkForMany
     count_all: Callable[[], CountedInput]
 
     @property
@@ -138,7 +150,10 @@ class GatheredInput:
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> TaggedInput:
         if not tagging.index.is_exact and _base_bytes(stored) > SEARCHED_BYTES_MAX * worker_count(self.executor):
             return self.count_all().tag(stored, tagging)
-        return self.rows.tag(stored, tagging)
+
+        tagged = self.rows.tag(stored, tagging)
+        elsewhere = replace(self.elsewhere, group_bytes=_base_bytes(stored) // max(1, len(stored[:])))
+        return replace(tagged, counted=replace(tagged.counted, elsewhere=elsewhere.work))
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> BucketedInput:
         return self.rows.count_buckets(rules)
@@ -149,14 +164,17 @@ class GatheredInput:
 
 @dataclass(frozen=True, slots=True)
 class _SparkForMany:
-    """`rewrites_max`: file groups that a plan may rewrite without Spark."""
+    """`rewrites_max`: file groups that a plan may rewrite without Spark. `group_bytes`: of the base file of one."""
 
     spark: SparkSession
     rewrites_max: int
+    group_bytes: int = TASK_BYTES
 
     def work(self, plan: WritePlan) -> SliceWork | None:
         rewrites = sum(task.kind is TaskKind.REWRITE for task in plan.tasks)
-        return SparkSliceWork(self.spark) if rewrites > self.rewrites_max else None
+        if rewrites <= self.rewrites_max:
+            return None
+        return SparkSliceWork(self.spark, slices_a_task=max(1, TASK_BYTES // max(1, self.group_bytes)))
 
 
 def estimated_bytes(rows: DataFrame) -> int:

@@ -12,17 +12,17 @@ from functools import partial
 from itertools import chain
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.staged_rows import StagedRows, stage_rows
-from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes, outcome_of, running_task
 from pyhudi.engine.spark.schema import spark_schema
-from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
+from pyhudi.engine.spark.session import arrow_batches, core_count
 from pyhudi.engine.spark.write.staging import conformed, first_folder
+from pyhudi.engine.spark.write.task_rows import TaskRows
 from pyhudi.errors import HudiError
 from pyhudi.format.names import file_group_id
 from pyhudi.storage.open import open_storage
@@ -43,6 +43,7 @@ ROWS_MIN = 10_000
 
 UNEVEN_MAX = 1.5
 """The largest part, against an equal share for each core, up to which rows are not shuffled."""
+
 
 PART = "__pyhudi_part"
 
@@ -99,19 +100,19 @@ def plan_parts(plan: WritePlan, parts: Parts, *, cores: int) -> dict[int, WriteP
 class PartWriter:
     """Writes the parts of an input whose rows have the columns of the spec's schema."""
 
-    rows: DataFrame
+    rows: TaskRows
     spec: InputSpec
     parts: Parts
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus] | None:
         """Carry the plan out. One job. None where rows are to be shuffled; what tasks wrote by then goes at the end of
         the write."""
-        spark = session_of(self.rows)
+        spark = self.rows.session
         plans = None if target.combines else plan_parts(plan, self.parts, cores=core_count(spark))
         if plans is None:
             return None
         with arrow_batches(spark):
-            outcomes = map_in_arrow(self.rows, _write_task(target, plans, self.spec), spark_schema(OUTCOMES))
+            outcomes = self.rows.map(_write_task(target, plans, self.spec), spark_schema(OUTCOMES))
             try:
                 written = collect_outcomes(outcomes)
             except OtherParts:

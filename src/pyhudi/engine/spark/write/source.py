@@ -11,16 +11,19 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
+from pyhudi.engine.local.staged_rows import never_null
 from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
 from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contested_keys, without_losers
+from pyhudi.engine.spark.write.counts import PARTS, count_files, count_rows
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
 from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
-from pyhudi.engine.spark.write.parts import PART, PartWriter, has_parts, part_counts
+from pyhudi.engine.spark.write.parquet_files import ParquetFiles
+from pyhudi.engine.spark.write.parts import PartWriter, has_parts
 from pyhudi.engine.spark.write.record_lookup import of_one_state
 from pyhudi.engine.spark.write.shuffle import to_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
@@ -36,6 +39,7 @@ from pyhudi.engine.spark.write.tagging import (
     with_tasks,
 )
 from pyhudi.engine.spark.write.task import TASK_NUMBER, write_task
+from pyhudi.engine.spark.write.task_rows import TaskRows
 from pyhudi.errors import Bug, Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import check_partition_path, null_key_message
@@ -66,12 +70,14 @@ class SparkSource:
         *,
         executor: Executor | None = None,
         kept: KeptRows | None = None,
+        files: ParquetFiles | None = None,
         is_stable: bool = False,
     ) -> None:
         """`is_stable`: the rows are the same, and cheap, each time that they are evaluated. `kept`: of another source
-        that reads the rows through this one, and closes it.
+        that reads the rows through this one, and closes it. `files`: that hold the rows, in the table's types.
         """
         self._input, self._location, self._is_stable = rows, location, is_stable
+        self._files = files
         self._executor = executor or LocalExecutor(FOOTER_THREADS)
         self._kept = kept or KeptRows()
 
@@ -85,29 +91,16 @@ class SparkSource:
         kept = typed if self._is_stable else self._kept.keep(typed)
         rows = with_keys(kept, spec.keys, spec.schema)
 
-        never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
-        stays = f.lit(True) if LEAVES not in spec.schema.names else ~f.coalesce(f.col(LEAVES), f.lit(False))
-        is_null = [
-            f.sum((f.col(quoted(name)).isNull() & stays).cast("long")).alias(f"null_{i}")
-            for i, name in enumerate(never_null)
-        ]
-        counts_parts = has_parts(spec)
-        apart, by_part = (rows.withColumn(PART, f.spark_partition_id()), [PART]) if counts_parts else (rows, [])
-        counted = apart.groupBy(PARTITION_PATH, *by_part).agg(
-            f.count(f.lit(1)).alias("rows"),
-            f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
-            *is_null,
-        )
-        if counts_parts:
-            sums = [f.sum(name).alias(name) for name in counted.columns if name not in (PARTITION_PATH, PART)]
-            counted = counted.groupBy(PARTITION_PATH).agg(*sums, part_counts().alias(_PARTS))
-        found = counted.collect()
+        given = TaskRows.of(kept.select(*map(quoted, spec.schema.names)), self._files)
+        found = count_files(given, spec) if has_parts(spec) else None
+        if found is None:
+            found = count_rows(rows, spec)
 
         if bad := sum(row["bad"] for row in found):
             names = [quoted(name) for name in spec.keys.record_key]
             example = rows.where(f.col(RECORD_KEY).isNull()).select(*names).limit(1).collect()[0]
             raise Invalid(null_key_message(spec.keys.record_key, bad, f"one row has {example.asDict()}"))
-        nulls = {name: sum(row[f"null_{i}"] for row in found) for i, name in enumerate(never_null)}
+        nulls = {name: sum(row[f"null_{i}"] for row in found) for i, name in enumerate(never_null(spec))}
         refuse_null_ordering({name: nulls[name] for name in spec.ordering})
         refuse_null_required({name: nulls[name] for name in spec.required})
         for row in found:
@@ -117,9 +110,9 @@ class SparkSource:
 
         counts = {row[PARTITION_PATH]: row["rows"] for row in found}
         written_apart = None
-        if counts_parts and all(row[_PARTS] for row in found):
-            parts = {row[PARTITION_PATH]: sorted(map(tuple, row[_PARTS])) for row in found}
-            written_apart = PartWriter(kept.select(*map(quoted, spec.schema.names)), spec, parts)
+        if has_parts(spec) and all(row[PARTS] for row in found):
+            parts = {row[PARTITION_PATH]: sorted(map(tuple, row[PARTS])) for row in found}
+            written_apart = PartWriter(given, spec, parts)
         return SparkInput(rows, spec, counts, self._location, self._executor, self._kept, written_apart)
 
     def close(self) -> None:
@@ -318,7 +311,6 @@ class SparkBucketed:
 
 
 _BUCKET_ID = "__pyhudi_bucket_id"
-_PARTS = "__pyhudi_parts"
 _SLOTS = "__pyhudi_slots"
 _SLOTS_MAX = 1_024
 

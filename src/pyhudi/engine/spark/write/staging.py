@@ -6,6 +6,7 @@ cluster the tasks send few rows with their reports, and this process writes them
 """
 
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -27,19 +28,24 @@ from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.outcomes import running_task
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
-from pyhudi.errors import Invalid
+from pyhudi.engine.spark.write.parquet_files import ParquetFiles, parquet_files
+from pyhudi.engine.spark.write.task_rows import TaskRows
+from pyhudi.errors import HudiError
 from pyhudi.storage.scratch import ScratchFolder
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.input.source import InputSpec
 from pyhudi.write.memory_settings import SPILL_FOLDER
 
-_REPORT = "file string, rows long, bad_keys long, example string, refusal string, nulls array<long>"
+_REPORT = "file string, rows long, bad_keys long, example string, error binary, nulls array<long>"
 _REPORT_SCHEMA = pa.schema(
     [("file", pa.string()), ("rows", pa.int64()), ("bad_keys", pa.int64()), ("example", pa.string()),
-     ("refusal", pa.string()), ("nulls", pa.list_(pa.int64()))]
+     ("error", pa.binary()), ("nulls", pa.list_(pa.int64()))]
 )  # fmt: skip
 _SENT = f"{_REPORT}, content binary, runs binary"
 _SENT_SCHEMA = pa.schema([*_REPORT_SCHEMA, pa.field("content", pa.binary()), pa.field("runs", pa.binary())])
+
+READ_HERE_ROWS_MAX = 250_000
+"""Rows in Parquet files up to which this process reads them alone."""
 
 SENT_BYTES_MAX = 16 * 1024 * 1024
 """Arrow bytes that a task sends to this process at most."""
@@ -54,17 +60,34 @@ def runs_on_this_machine(spark: SparkSession) -> bool:
 
 
 def stage(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows:
-    """Evaluate `rows`, which has the columns of the spec's schema, into files of a new folder. One job.
+    """Evaluate `rows`, which has the columns of the spec's schema, into files of a new folder. One job, or none for few
+    rows that lie in Parquet files.
 
     `parent`: the folder in which that is made; None: where Spark puts what it spills.
-    Raises: Invalid for what a task refuses; null keys and nulls are counted, for the caller to refuse.
+    Raises: what a task raises, such as Invalid; null keys and nulls are counted, for the caller to refuse.
     """
     spark = rows.sparkSession
-    folder = ScratchFolder.make("pyhudi-staged-", parent or scratch_folder(spark), setting=SPILL_FOLDER)
+    parent = parent or scratch_folder(spark)
+    files = parquet_files(rows, spec.schema)
+    if files is not None and files.rows <= READ_HERE_ROWS_MAX:
+        return stage_files(files, spec, parent)
+
+    folder = ScratchFolder.make("pyhudi-staged-", parent, setting=SPILL_FOLDER)
+    run = _stage_task(str(folder.path), spec)
     try:
         with arrow_batches(spark):
-            found = map_in_arrow(rows, _stage_task(str(folder.path), spec), _REPORT).collect()
+            found = TaskRows.of(rows, files).map(run, _REPORT).collect()
         return _staged(folder, found, spec)
+    except BaseException:
+        folder.discard()
+        raise
+
+
+def stage_files(files: ParquetFiles, spec: InputSpec, parent: str | None) -> StagedRows:
+    """As `stage`, by this process. No job."""
+    folder = ScratchFolder.make("pyhudi-staged-", parent, setting=SPILL_FOLDER)
+    try:
+        return StagedRows(folder, (stage_rows(str(folder.path / "rows.arrow"), files.batches(), spec),), spec)
     except BaseException:
         folder.discard()
         raise
@@ -78,7 +101,7 @@ def gather(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows |
     spark = rows.sparkSession
     with arrow_batches(spark):
         found = map_in_arrow(rows, _sending_task(spec, SENT_BYTES_MAX), _SENT).collect()
-    if any(row["refusal"] is None and row["content"] is None for row in found):
+    if any(row["error"] is None and row["content"] is None for row in found):
         return None
 
     folder = ScratchFolder.make("pyhudi-staged-", parent, setting=SPILL_FOLDER)
@@ -96,9 +119,9 @@ def gather(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows |
 
 
 def _staged(folder: ScratchFolder, reports: Sequence[Any], spec: InputSpec) -> StagedRows:
-    """The files that tasks report. Raises: Invalid for what a task refused."""
-    if refused := [report["refusal"] for report in reports if report["refusal"] is not None]:
-        raise Invalid(refused[0])
+    """The files that tasks report. Raises: what a task raised."""
+    for error in (report["error"] for report in reports if report["error"] is not None):
+        raise pickle.loads(bytes(error))
     files = [
         StagedFile(
             path=report["file"],
@@ -148,7 +171,7 @@ def _sending_task(spec: InputSpec, bytes_max: int) -> Callable[[Iterator[pa.Reco
             if report is None:
                 return
             path = Path(report["file"])
-            sends = report["refusal"] is None and not few.is_exceeded
+            sends = report["error"] is None and not few.is_exceeded
             sent = {
                 **report,
                 "file": path.name,
@@ -179,22 +202,21 @@ class _UpTo:
 def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> dict[str, Any] | None:
     """Put a task's rows into a file of a folder. Returns what it found in them, None where there are no rows."""
     context = running_task()
-    first = next((batch for batch in batches if len(batch)), None)
-    if first is None:
-        return None
-
     # Names sort as the input's parts do.
     file, task = f"{folder}/{context.partitionId():08d}-{context.taskAttemptId()}.arrow", context.partitionId()
-    refusal = None
+    told = None
     try:
+        first = next((batch for batch in batches if len(batch)), None)
+        if first is None:
+            return None
         found = stage_rows(file, conformed(chain([first], batches), spec.schema), spec, task=task)
-    except Invalid as error:
-        found, refusal = StagedFile(path=file, rows=0, bad_keys=0, example=None, nulls=()), str(error)
+    except HudiError as error:
+        found, told = StagedFile(path=file, rows=0, bad_keys=0, example=None, nulls=()), pickle.dumps(error)
         for _ in batches:  # Spark expects its rows to be read
             pass
     return {
         "file": found.path, "rows": found.rows, "bad_keys": found.bad_keys, "example": found.example,
-        "refusal": refusal, "nulls": list(found.nulls),
+        "error": told, "nulls": list(found.nulls),
     }  # fmt: skip
 
 

@@ -1,0 +1,278 @@
+"""An input that is nothing but Parquet files: Python reads them itself, and no row passes through Spark's JVM.
+
+Spark reads a row of Parquet, turns it into its own form, then into Arrow: that takes longer than all the rest of a
+write. Where this process can tell that it would read the very same values, it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine.spark.session import is_classic, session_of
+from pyhudi.errors import HudiError, NotFound, Unavailable
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.slices.base_files.parquet import ParquetBaseFile
+from pyhudi.table.slices.conform import conform_batch
+
+FILES_MAX = 1_000
+"""Files up to which this process looks at the footer of each."""
+
+PART_BYTES = 128 * 1024 * 1024
+"""Bytes of a part's row groups, decompressed but encoded, up to which a part for each core is enough."""
+
+_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+_OPTIONS = frozenset({
+    "path", "paths", "__paths__", "basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter"
+})  # fmt: skip
+"""Options of a reader that only choose files."""
+
+_EXPECTED_OFF = (
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.parquet.fieldId.read.enabled",
+)
+_REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
+_SPARK_VERSION = b"org.apache.spark.version"
+_HYBRID, _HYBRID_96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
+_GREGORIAN_SINCE_DAYS = -141_427
+"""15 October 1582. Days before it may be counted by another calendar, which Spark's settings tell."""
+_ZONES_SINCE_US = -2_208_988_800_000_000
+"""1900. Moments before it may be stored by the local time of a city, which Spark's settings tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of a file. `rows`, `size_bytes`: of each, `size_bytes` decompressed but encoded."""
+
+    path: str
+    numbers: tuple[int, ...]
+    rows: tuple[int, ...]
+    size_bytes: tuple[int, ...]
+
+    def only(self, at: int) -> RowGroups:
+        return RowGroups(self.path, (self.numbers[at],), (self.rows[at],), (self.size_bytes[at],))
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """The files of an input, whose rows are read as `schema`. `stored`: what each of its columns is called in them."""
+
+    files: tuple[RowGroups, ...]
+    stored: tuple[str, ...]
+    schema: pa.Schema
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(file.rows) for file in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(sum(file.size_bytes) for file in self.files)
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows, or some of their columns, in the order of the files. Memory: a row group. Raises: Unavailable."""
+        schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
+        stored = dict(zip(self.schema.names, self.stored, strict=True))
+        columns = [stored[name] for name in schema.names]
+        for groups in self.files:
+            for batch in _read(groups, columns):
+                named = batch.select(columns).rename_columns(schema.names)
+                yield conform_batch(named, schema, path=groups.path)
+
+    def parts(self, cores: int) -> list[ParquetFiles]:
+        """The rows in parts of about equal size, in order: one for each core, or more if they are many."""
+        each = [file.only(at) for file in self.files for at in range(len(file.numbers)) if file.rows[at]]
+        count = min(len(each), max(cores, -(-self.size_bytes // PART_BYTES)))
+        parts: list[list[RowGroups]] = [[] for _ in range(count)]
+        total, before = self.rows, 0
+        for group in each:
+            (rows,) = group.rows
+            parts[min(count - 1, (before + rows // 2) * count // total)].append(group)
+            before += rows
+        return [ParquetFiles(tuple(part), self.stored, self.schema) for part in parts if part]
+
+
+def parquet_files(rows: DataFrame, schema: pa.Schema) -> ParquetFiles | None:
+    """The files of which `rows` are all rows, with the columns of `schema`; None where Spark is to read them.
+
+    That is so for anything but a plain scan of local Parquet files without partition columns; for nested columns, types
+    that Spark would cast, and dates that it might shift to another calendar.
+    """
+    spark = session_of(rows)
+    scan = _plain_scan(spark, rows) if is_classic(spark) and not any(map(pa.types.is_nested, schema.types)) else None
+    if scan is None or scan.names != schema.names or len(scan.uris) > FILES_MAX:
+        return None
+    try:
+        files = [_checked(uri, scan.stored, schema, spark) for uri in scan.uris]
+    except HudiError:  # Spark's own error says it in the words that its users know
+        return None
+    if any(file is None for file in files):
+        return None
+    found = ParquetFiles(tuple(file for file in files if file is not None and file.numbers), scan.stored, schema)
+    return found if found.rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """`names`: of the columns that come out. `stored`: of the same columns in the files."""
+
+    uris: tuple[str, ...]
+    names: list[str]
+    stored: tuple[str, ...]
+
+
+def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
+    """The scan that a DataFrame is; None if its plan holds anything else, or its reader was told how to read."""
+    plan = rows._jdf.queryExecution().optimizedPlan()
+    expressions = _elements(plan.output())
+    if _kind(plan) == "Project":
+        expressions, plan = _elements(plan.projectList()), plan.child()
+    stored = [_column_of(expression) for expression in expressions]
+    if _kind(plan) != "LogicalRelation" or None in stored or plan.isStreaming() or plan.catalogTable().isDefined():
+        return None
+
+    relation = plan.relation()
+    if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
+        return None
+    options = {str(pair._1()).lower() for pair in _elements(relation.options().toSeq())}
+    plain = (
+        relation.fileFormat().getClass().getName() == f"{_DATASOURCES}.parquet.ParquetFileFormat"
+        and relation.location().getClass().getName() == f"{_DATASOURCES}.InMemoryFileIndex"
+        and relation.partitionSchema().length() == 0
+        and relation.bucketSpec().isEmpty()
+        and options <= _OPTIONS
+        and not any(_is_on(spark, name) for name in _EXPECTED_OFF)
+        and spark.sparkContext._jsc.hadoopConfiguration().get("parquet.crypto.factory.class") is None
+    )
+    if not plain:
+        return None
+    names = [str(expression.name()) for expression in expressions]
+    uris = sorted(map(str, relation.location().inputFiles()))  # later files have the later rows
+    return _Scan(tuple(uris), names, tuple(map(str, stored)))
+
+
+def _column_of(expression: Any) -> str | None:
+    """The name of the stored column that an output column is; None if it is computed."""
+    if _kind(expression) == "Alias":
+        expression = expression.child()
+    return str(expression.name()) if _kind(expression) == "AttributeReference" else None
+
+
+def _checked(uri: str, stored: Sequence[str], schema: pa.Schema, spark: SparkSession) -> RowGroups | None:
+    """The row groups of a file. None if it is on no local disk, or Spark might read other values. Raises: HudiError."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    path = unquote(parts.path)
+    with closing(_open(path)) as opened:
+        footer = opened.footer
+        types = dict(zip(stored, schema.types, strict=True))
+        if not _is_read_alike(opened, types) or not _has_todays_times(footer, types, spark):
+            return None
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return RowGroups(
+        path,
+        tuple(range(len(groups))),
+        tuple(group.num_rows for group in groups),
+        tuple(group.total_byte_size for group in groups),
+    )
+
+
+def _is_read_alike(opened: ParquetBaseFile, types: Mapping[str, pa.DataType]) -> bool:
+    """Whether the columns are read as these types without a cast that Spark might do in another way."""
+    moments = _moments_of_96_bits(opened.footer)
+    for name, kind in types.items():
+        if opened.schema.names.count(name) != 1:
+            return False
+        stored = pa.timestamp("us", "UTC") if name in moments else opened.schema.field(name).type
+        if stored != kind:
+            return False
+    return True
+
+
+def _moments_of_96_bits(footer: pq.FileMetaData) -> frozenset[str]:
+    """The columns of the old type INT96, which Spark writes by default: moments, to all who read it."""
+    columns = [footer.schema.column(at) for at in range(footer.num_columns)]
+    return frozenset(column.path for column in columns if column.physical_type == "INT96")
+
+
+def _has_todays_times(footer: pq.FileMetaData, types: Mapping[str, pa.DataType], spark: SparkSession) -> bool:
+    """Whether dates and moments are to be taken as they are stored.
+
+    Seen: Spark's `DataSourceUtils.datetimeRebaseSpec` and `int96RebaseSpec`.
+    """
+    timed = {name: kind for name, kind in types.items() if pa.types.is_temporal(kind)}
+    old = timed.keys() & _moments_of_96_bits(footer)
+    if old and _is_on(spark, "spark.sql.parquet.int96TimestampConversion"):
+        return False
+
+    notes = footer.metadata or {}
+    if version := notes.get(_SPARK_VERSION):
+        is_hybrid = (_HYBRID in notes and len(old) < len(timed)) or (_HYBRID_96 in notes and bool(old))
+        return not is_hybrid and int(version.split(b".")[0]) >= 3
+    if old and not _is_corrected(spark, "spark.sql.parquet.int96RebaseModeInRead"):
+        return False  # such columns have no statistics to go by
+    if _is_corrected(spark, _REBASE_MODE):
+        return True
+
+    columns = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
+    for number in range(footer.num_row_groups):
+        for name in timed.keys() - old:
+            statistics = footer.row_group(number).column(columns[name]).statistics
+            limit = _GREGORIAN_SINCE_DAYS if pa.types.is_date(timed[name]) else _ZONES_SINCE_US
+            if statistics is None or not statistics.has_min_max or statistics.min_raw < limit:
+                return False
+    return True
+
+
+def _is_on(spark: SparkSession, name: str) -> bool:
+    return str(spark.conf.get(name, "false")).lower() == "true"
+
+
+def _is_corrected(spark: SparkSession, name: str) -> bool:
+    return str(spark.conf.get(name, "EXCEPTION")).upper() == "CORRECTED"
+
+
+def _read(groups: RowGroups, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    changed = Unavailable(f"{groups.path}: this file of the input changed since the write began; write it once more")
+    try:
+        opened = _open(groups.path)
+    except NotFound as error:
+        raise changed from error
+    with closing(opened):
+        if not opened.footer.num_row_groups > max(groups.numbers) or not set(columns) <= set(opened.schema.names):
+            raise changed
+        for number, rows in zip(groups.numbers, groups.rows, strict=True):
+            if opened.footer.row_group(number).num_rows != rows:
+                raise changed
+            yield from opened.batches(columns, groups=[number])
+
+
+def _open(path: str) -> ParquetBaseFile:
+    """Raises: HudiError."""
+    file = Path(path)
+    source = open_storage(StorageLocation(str(file.parent))).open_input(file.name).__enter__()
+    try:
+        return ParquetBaseFile(source, path)
+    except BaseException:
+        source.close()
+        raise
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _elements(sequence: Any) -> list[Any]:
+    """The elements of a Scala sequence."""
+    return [sequence.apply(at) for at in range(sequence.size())]
