@@ -24,8 +24,18 @@ COLUMNS = (
 def bench_commands(spark: SparkSession) -> dict[str, Handler]:
     """Each step answers the seconds that it took here, without the way to and fro."""
 
-    def write(path: str, input: str, format: str, operation: str, table_type: str, properties: dict[str, str]) -> float:
+    def write(
+        path: str,
+        input: str,
+        format: str,
+        operation: str,
+        table_type: str,
+        properties: dict[str, str],
+        is_computed: bool = False,
+    ) -> float:
         frame = spark.read.parquet(input)
+        if is_computed:
+            frame = frame.withColumn("n_int", frame["n_int"].bitwiseOR(0))
         step, target = _WRITES[format], Target(path, table_type, properties)
         started = time.perf_counter()
         step(spark, frame, target, operation)

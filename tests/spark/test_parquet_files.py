@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
-from pyhudi import HudiTable, Invalid, Unavailable
+from pyhudi import HudiError, HudiTable, Invalid, Unavailable
 from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import use_running_interpreter
@@ -57,7 +58,11 @@ def found(rows: Any) -> ParquetFiles | None:
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    return table.sort_by("id")
+    """By key. Floats become their bits, since NaN is like nothing."""
+    bits = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+    columns = [column.combine_chunks() for column in table.columns]
+    plain = pa.table([c.view(bits[c.type]) if c.type in bits else c for c in columns], names=table.column_names)
+    return plain.sort_by("id")
 
 
 def check_same(spark: Any, rows: Any) -> None:
@@ -89,6 +94,7 @@ def test_rows_and_values_are_those_that_spark_reads(spark: Any, written: str, tm
     check_same(spark, spark.read.parquet(written))
     check_same(spark, spark.read.parquet(written).select("price", "id", "at"))
     check_same(spark, spark.read.parquet(written).withColumnsRenamed({"small": "Klein", "raw": "bytes"}))
+    check_same(spark, spark.read.parquet(written).selectExpr("id", "small", "small twice"))
     check_same(spark, spark.read.option("recursiveFileLookup", "true").parquet(str(Path(written).parent)))
     check_same(spark, spark.read.schema(DDL).parquet(written).select("ts", "id"))
     check_same(spark, spark.read.format("parquet").load(sorted(map(str, Path(written).glob("*.parquet")))))
@@ -246,7 +252,7 @@ def test_no_row_passes_through_spark(
     monkeypatch.setattr(source, "count_rows", None)
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="p", ordering="ts")
     table.bulk_insert(spark.read.parquet(written))
-    stored = in_order(table.scan(meta_fields=False).to_arrow())
+    stored = table.scan(meta_fields=False).to_arrow().sort_by("id")
     assert stored.num_rows == len(ROWS)
     assert stored["large"].to_pylist()[1] == 1 << 40
     assert table.metadata.validate().differences == ()
@@ -294,3 +300,59 @@ def test_a_file_that_changes_meanwhile_is_told(
     monkeypatch.setattr(module, "_checked", look)
     table.upsert(spark.read.parquet(written))
     assert table.scan().count() == len(ROWS)
+
+
+EXTREMES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.bool_(), [True, False, None]),
+    *((kind, [0, 127, -128, None]) for kind in (pa.int8(), pa.int16())),
+    *((kind, [0, 2**7, None]) for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())),
+    (pa.int32(), [2**31 - 1, -(2**31), None]),
+    (pa.int64(), [2**63 - 1, -(2**63), None]),
+    (pa.float16(), [1.5, None]),
+    (pa.float32(), [0.1, -0.0, float("nan"), float("inf"), None]),
+    (pa.float64(), [0.1, -0.0, float("nan"), 5e-324, None]),
+    *((kind, ["", "ü\U0001f600", "x" * 5_000, None]) for kind in (pa.string(), pa.large_string(), pa.string_view())),
+    (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "a", None]),
+    *((kind, [b"", b"\xff\x00", None]) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())),
+    (pa.binary(3), [b"abc", None]),
+    (pa.date32(), [dt.date(9999, 12, 31), dt.date(1600, 1, 1), None]),
+    (pa.date64(), [dt.date(2000, 1, 1), None]),
+    *((pa.timestamp(unit, zone), [0, 86_399_000, 1_000_000_000, None])
+      for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC", "Europe/Berlin", "+05:30")),
+    (pa.time32("ms"), [5, None]),
+    (pa.time64("us"), [5, None]),
+    (pa.duration("us"), [5, None]),
+    *((pa.decimal128(precision, 2), [Decimal("-1.25"), Decimal("9.99"), None]) for precision in (3, 9, 18, 19, 38)),
+    (pa.decimal256(20, 2), [Decimal("-1.25"), None]),
+    (pa.decimal32(9, 2), [Decimal("-1.25"), None]),
+    (pa.null(), [None, None]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [
+    {},
+    pytest.param({"store_schema": False, "use_dictionary": False, "data_page_version": "2.0"}, marks=pytest.mark.long),
+    pytest.param({"version": "1.0", "store_decimal_as_integer": True}, marks=pytest.mark.long),
+    pytest.param({"use_deprecated_int96_timestamps": True}, marks=pytest.mark.long),
+])  # fmt: skip
+def test_columns_of_any_type_are_read_alike_or_left_to_spark(
+    spark: Any, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    read = set()
+    for number, (kind, values) in enumerate(EXTREMES):
+        column = pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
+        path = tmp_path / f"{number}.parquet"
+        try:
+            pq.write_table(pa.table({"id": list(map(str, range(len(values)))), "c": column}), path, **options)
+        except (pa.ArrowException, NotImplementedError):  # what Parquet does not hold, by these options
+            continue
+        try:
+            rows = spark.read.parquet(str(path))
+            schema = arrow_schema(rows.schema)
+        except (PySparkException, HudiError):  # what Spark, or a table, does not take
+            continue
+        if pa.types.is_null(schema.field("c").type) or found(rows) is None:
+            continue
+        check_same(spark, rows)
+        read.add(schema.field("c").type)
+    assert {pa.int64(), pa.float64(), pa.bool_(), pa.decimal128(38, 2), pa.timestamp("us", "UTC")} <= read

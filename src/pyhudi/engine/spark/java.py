@@ -1,4 +1,4 @@
-"""Classes of the driver's JVM by their full names.
+"""Classes of the driver's JVM by their full names, and sequences of its objects.
 
 `spark._jvm.org.apache...` asks the JVM about each part of a name: six calls before the call that is wanted.
 """
@@ -17,3 +17,8 @@ def java_class(spark: SparkSession, name: str) -> Any:
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     return JavaClass(name, gateway._gateway_client)
+
+
+def elements(sequence: Any) -> list[Any]:
+    """The elements of a sequence of Scala."""
+    return [sequence.apply(at) for at in range(sequence.size())]

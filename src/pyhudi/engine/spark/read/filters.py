@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 from pyspark.sql import SparkSession
 
-from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.java import elements, java_class
 from pyhudi.sql.words import Cursor
 
 _PATTERNS: Final = "org.apache.spark.sql.catalyst.trees.TreePattern"
@@ -65,11 +65,6 @@ def is_judged(spark: SparkSession, expression: Any) -> bool:
         return False
     columns = elements(expression.references().toSeq())
     return bool(columns) and all(column.metadata().json() == "{}" for column in columns)
-
-
-def elements(sequence: Any) -> list[Any]:
-    """The elements of a sequence of Scala."""
-    return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def _unqualified(text: str) -> str:

@@ -20,7 +20,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.java import elements, java_class
 from pyhudi.engine.spark.read.file_index import (
     PARQUET_FORMAT,
     index_files,
@@ -29,7 +29,7 @@ from pyhudi.engine.spark.read.file_index import (
     scan_index,
     scan_known_files,
 )
-from pyhudi.engine.spark.read.filters import LeftBy, elements, is_judged
+from pyhudi.engine.spark.read.filters import LeftBy, is_judged
 from pyhudi.errors import Bug, HudiError
 from pyhudi.table.prune.partition_values import PathValues
 

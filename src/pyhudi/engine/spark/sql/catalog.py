@@ -18,13 +18,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.format_name import is_hudi
-from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.java import elements, java_class
 from pyhudi.engine.spark.sql.gateway import (
     CATALYST,
     constructor_types,
     copied,
     dict_of,
-    list_of,
     scala_map,
     scala_object,
     scala_seq,
@@ -112,7 +111,7 @@ class SessionCatalog:
             name=str(identifier.table()),
             path=path_of(str(location.toString())),
             properties=dict_of(table.properties()),
-            partition_by=tuple(list_of(table.partitionColumnNames())),
+            partition_by=tuple(elements(table.partitionColumnNames())),
             is_managed=table.tableType().name() == "MANAGED",
             reads_optimized=dict_of(table.storage().properties()).get(READS_OPTIMIZED, "").lower() == "true",
         )
@@ -205,7 +204,7 @@ class SessionCatalog:
     def hudi_tables(self, database: str) -> list[CatalogEntry]:
         """The Hudi tables of a database. One request a table."""
         found = []
-        for identifier in list_of(self._catalog.listTables(database)):
+        for identifier in elements(self._catalog.listTables(database)):
             parent = value_of(identifier.database())
             if parent is None:  # a temporary view
                 continue

@@ -12,7 +12,8 @@ from typing import Any, Final
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from pyhudi.engine.spark.sql.gateway import list_of, scala_object, value_of
+from pyhudi.engine.spark.java import elements
+from pyhudi.engine.spark.sql.gateway import scala_object, value_of
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.sql.expression_texts import call_text, case_text, cast_text, field_text, no_text
 from pyhudi.sql.words import quoted_name, quoted_text
@@ -40,8 +41,8 @@ def classic_texts(spark: SparkSession, rows: DataFrame | None, *, alias: str, ta
 
     `alias`: for rows that have none of their own (`rows.alias("source")`), or the one that is `taken`.
     """
-    output = [] if rows is None else list_of(rows._jdf.queryExecution().analyzed().output())
-    own = {tuple(map(str, list_of(one.qualifier())))[-1:] for one in output}
+    output = [] if rows is None else elements(rows._jdf.queryExecution().analyzed().output())
+    own = {tuple(map(str, elements(one.qualifier())))[-1:] for one in output}
     (named,) = own if len(own) == 1 else [()]
     if named and named[0].lower() != taken.lower():
         alias = named[0]
@@ -97,7 +98,7 @@ class _Reader:
         return str(literal.sql())
 
     def _name(self, node: Any) -> str:
-        return ".".join(quoted_name(str(part)) for part in list_of(node.nameParts()))
+        return ".".join(quoted_name(str(part)) for part in elements(node.nameParts()))
 
     def _attribute(self, node: Any) -> str:
         expression = node.expression()
@@ -108,7 +109,7 @@ class _Reader:
         return f"{quoted_name(self.alias)}.{quoted_name(name)}"
 
     def _function(self, node: Any) -> str:
-        name, given = str(node.functionName()), list_of(node.arguments())
+        name, given = str(node.functionName()), elements(node.arguments())
         arguments = [self._field(one) if name.lower() == "struct" else self.text(one) for one in given]
         is_plain = not node.isDistinct() and not node.isInternal()
         text = call_text(name, arguments) if is_plain else None
@@ -121,7 +122,7 @@ class _Reader:
         return self.text(node.child())
 
     def _field(self, node: Any) -> str:
-        return field_text(self.text(node), list(map(str, list_of(node.name()))) if _kind(node) == "Alias" else [])
+        return field_text(self.text(node), list(map(str, elements(node.name()))) if _kind(node) == "Alias" else [])
 
     def _cast(self, node: Any) -> str:
         mode = value_of(node.evalMode())
@@ -129,7 +130,7 @@ class _Reader:
         return cast_text(self.text(node.child()), str(node.dataType().sql()), is_try=is_try)
 
     def _case(self, node: Any) -> str:
-        branches = [(self.text(one._1()), self.text(one._2())) for one in list_of(node.branches())]
+        branches = [(self.text(one._1()), self.text(one._2())) for one in elements(node.branches())]
         otherwise = value_of(node.otherwise())
         return case_text(branches, None if otherwise is None else self.text(otherwise))
 

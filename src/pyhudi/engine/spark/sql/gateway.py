@@ -46,10 +46,6 @@ def copied(spark: SparkSession, value: Any, changes: Mapping[int, Any]) -> Any:
     return java_class(spark, str(value.getClass().getName()))(*fields)
 
 
-def list_of(sequence: Any) -> list[Any]:
-    return [sequence.apply(at) for at in range(sequence.size())]
-
-
 def dict_of(mapping: Any) -> dict[str, str]:
     found = {}
     iterator = mapping.iterator()

@@ -18,13 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.java import elements, java_class
 from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.gateway import (
     constructor_types,
     copied,
     dict_of,
-    list_of,
     scala_map,
     scala_seq,
     some,
@@ -91,7 +90,7 @@ class HiveEntries:
         Raises: Spark's own error where the name is taken.
         """
         spark, name = self._spark, table.identifier()
-        storage, partition_by = table.storage(), list_of(table.partitionColumnNames())
+        storage, partition_by = table.storage(), elements(table.partitionColumnNames())
         place = self._qualified(str(storage.locationUri().get().toString()))
         is_orc = base_format.upper() == "ORC"
         of_hive = _ORC_CLASSES if is_orc else _PARQUET_CLASSES

@@ -88,7 +88,7 @@ class GatheredSource:
         def count_all() -> CountedInput:
             return SparkSource(kept, self._location, kept=self._kept, files=files, is_stable=True).count(spec)
 
-        if files is not None and (files.rows > GATHERED_ROWS_MAX or files.size_bytes > HELD_BYTES_MAX):
+        if files is not None and not files.is_within(GATHERED_ROWS_MAX, HELD_BYTES_MAX):
             return count_all()
         if files is None and estimated_bytes(kept) > GATHERED_BYTES_MAX:
             counted = count_all()

@@ -4,6 +4,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from pyhudi.engine.spark.java import elements
 from pyhudi.engine.spark.session import is_classic, session_of
 
 _PLAIN_NODES = frozenset({"LogicalRelation", "LocalRelation", "Range", "Project", "Filter"})
@@ -67,7 +68,7 @@ def is_plain_scan(rows: DataFrame) -> bool:
             return False
         if kind == "LogicalRelation" and node.relation().getClass().getSimpleName() != "HadoopFsRelation":
             return False
-        pending += _elements(node.children())
+        pending += elements(node.children())
 
     # The optimizer replaces the clock, and functions over local rows, by values, and does so anew at each evaluation.
     # So the plan as it was asked for must be plain, too.
@@ -83,8 +84,8 @@ def _is_plain(plan: Any) -> bool:
     while nodes or expressions:
         if not expressions:
             node = nodes.pop()
-            nodes += _elements(node.children())
-            expressions = _elements(node.expressions())
+            nodes += elements(node.children())
+            expressions = elements(node.expressions())
             continue
 
         expression = expressions.pop()
@@ -100,10 +101,5 @@ def _is_plain(plan: Any) -> bool:
             or not expression.deterministic()
         ):
             return False
-        expressions += _elements(expression.children())
+        expressions += elements(expression.children())
     return True
-
-
-def _elements(sequence: Any) -> list[Any]:
-    """The elements of a Scala sequence."""
-    return [sequence.apply(i) for i in range(sequence.size())]

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.spark.session import is_classic, session_of
+from pyhudi.engine.spark.java import elements
+from pyhudi.engine.spark.session import BATCH_ROWS, is_classic, session_of
 from pyhudi.errors import HudiError, NotFound, Unavailable
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
@@ -80,7 +81,9 @@ class ParquetFiles:
         return sum(sum(file.size_bytes) for file in self.files)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, or some of their columns, in the order of the files. Memory: a row group. Raises: Unavailable."""
+        """All rows, or some of their columns, in the order of the files. Memory: a row group. Raises: Unavailable for a
+        file that is another one by now; CorruptFile.
+        """
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
         stored = dict(zip(self.schema.names, self.stored, strict=True))
         columns = [stored[name] for name in schema.names]
@@ -88,6 +91,10 @@ class ParquetFiles:
             for batch in _read(groups, columns):
                 named = batch.select(columns).rename_columns(schema.names)
                 yield conform_batch(named, schema, path=groups.path)
+
+    def is_within(self, rows: int, size_bytes: int) -> bool:
+        """Whether there are so many rows and bytes at most."""
+        return self.rows <= rows and self.size_bytes <= size_bytes
 
     def parts(self, cores: int) -> list[ParquetFiles]:
         """The rows in parts of about equal size, in order: one for each core, or more if they are many."""
@@ -134,9 +141,9 @@ class _Scan:
 def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
     """The scan that a DataFrame is; None if its plan holds anything else, or its reader was told how to read."""
     plan = rows._jdf.queryExecution().optimizedPlan()
-    expressions = _elements(plan.output())
+    expressions = elements(plan.output())
     if _kind(plan) == "Project":
-        expressions, plan = _elements(plan.projectList()), plan.child()
+        expressions, plan = elements(plan.projectList()), plan.child()
     stored = [_column_of(expression) for expression in expressions]
     if _kind(plan) != "LogicalRelation" or None in stored or plan.isStreaming() or plan.catalogTable().isDefined():
         return None
@@ -144,7 +151,7 @@ def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
     relation = plan.relation()
     if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
         return None
-    options = {str(pair._1()).lower() for pair in _elements(relation.options().toSeq())}
+    options = {str(pair._1()).lower() for pair in elements(relation.options().toSeq())}
     plain = (
         relation.fileFormat().getClass().getName() == f"{_DATASOURCES}.parquet.ParquetFileFormat"
         and relation.location().getClass().getName() == f"{_DATASOURCES}.InMemoryFileIndex"
@@ -240,7 +247,7 @@ def _is_on(spark: SparkSession, name: str) -> bool:
 
 
 def _is_corrected(spark: SparkSession, name: str) -> bool:
-    return str(spark.conf.get(name, "EXCEPTION")).upper() == "CORRECTED"
+    return str(spark.conf.get(name)).upper() == "CORRECTED"
 
 
 def _read(groups: RowGroups, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -255,7 +262,7 @@ def _read(groups: RowGroups, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
         for number, rows in zip(groups.numbers, groups.rows, strict=True):
             if opened.footer.row_group(number).num_rows != rows:
                 raise changed
-            yield from opened.batches(columns, groups=[number])
+            yield from opened.batches(columns, groups=[number], batch_rows=BATCH_ROWS)
 
 
 def _open(path: str) -> ParquetBaseFile:
@@ -271,8 +278,3 @@ def _open(path: str) -> ParquetBaseFile:
 
 def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
-
-
-def _elements(sequence: Any) -> list[Any]:
-    """The elements of a Scala sequence."""
-    return [sequence.apply(at) for at in range(sequence.size())]

@@ -44,8 +44,8 @@ _REPORT_SCHEMA = pa.schema(
 _SENT = f"{_REPORT}, content binary, runs binary"
 _SENT_SCHEMA = pa.schema([*_REPORT_SCHEMA, pa.field("content", pa.binary()), pa.field("runs", pa.binary())])
 
-READ_HERE_ROWS_MAX = 250_000
-"""Rows in Parquet files up to which this process reads them alone."""
+READ_HERE_ROWS_MAX, READ_HERE_BYTES_MAX = 250_000, 64 * 1024 * 1024
+"""Rows in Parquet files, and their bytes decompressed but encoded, up to which this process reads them alone."""
 
 SENT_BYTES_MAX = 16 * 1024 * 1024
 """Arrow bytes that a task sends to this process at most."""
@@ -69,7 +69,7 @@ def stage(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows:
     spark = rows.sparkSession
     parent = parent or scratch_folder(spark)
     files = parquet_files(rows, spec.schema)
-    if files is not None and files.rows <= READ_HERE_ROWS_MAX:
+    if files is not None and files.is_within(READ_HERE_ROWS_MAX, READ_HERE_BYTES_MAX):
         return stage_files(files, spec, parent)
 
     folder = ScratchFolder.make("pyhudi-staged-", parent, setting=SPILL_FOLDER)
