@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from pyhudi import HudiError, HudiTable, Invalid, Unavailable
@@ -43,6 +44,9 @@ def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("input") / "rows, 100 % ü")
     spark.createDataFrame(ROWS, DDL).repartition(2).write.parquet(path)
     return path
+
+
+OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 def by_pyarrow(spark: Any, path: Path, **options: Any) -> Path:
@@ -181,29 +185,30 @@ def test_other_files_are_left_to_spark(spark: Any, written: str, tmp_path: Path)
 def test_days_and_moments_of_another_calendar_are_left_to_spark(spark: Any, tmp_path: Path) -> None:
     old = spark.sql("SELECT '1' id, DATE '1200-01-01' day, TIMESTAMP '1800-01-01 00:00:00' at")
 
-    def write(name: str, settings: dict[str, str]) -> Any:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        try:
-            old.write.parquet(str(tmp_path / name))
-        finally:
-            for key in settings:
-                spark.conf.unset(key)
-        return spark.read.parquet(str(tmp_path / name))
+    modes = {"rebase": "spark.sql.parquet.datetimeRebaseModeInWrite", "96": "spark.sql.parquet.int96RebaseModeInWrite"}
 
-    rebase = "spark.sql.parquet.datetimeRebaseModeInWrite"
-    kind = "spark.sql.parquet.outputTimestampType"
-    assert found(write("today", {rebase: "CORRECTED"})) is not None
-    assert found(write("hybrid", {rebase: "LEGACY"})) is None
-    rebase_96 = "spark.sql.parquet.int96RebaseModeInWrite"
-    assert found(write("96", {rebase: "CORRECTED", rebase_96: "CORRECTED", kind: "INT96"})) is not None
-    hybrid = write("hybrid 96", {rebase: "CORRECTED", rebase_96: "LEGACY", kind: "INT96"})
-    assert found(hybrid) is None
+    def write(kind: str, *hybrid: str) -> Any:
+        settings = {setting: "LEGACY" if name in hybrid else "CORRECTED" for name, setting in modes.items()}
+        for name, value in (settings | {OUTPUT_TYPE: kind}).items():
+            spark.conf.set(name, value)
+        path = str(tmp_path / "-".join([kind, *hybrid]))
+        try:
+            old.write.parquet(path)
+        finally:
+            for name in (*settings, OUTPUT_TYPE):
+                spark.conf.unset(name)
+        return spark.read.parquet(path)
+
+    assert found(write("TIMESTAMP_MICROS")) is not None
+    assert found(write("TIMESTAMP_MICROS", "rebase")) is None
+    assert found(write("TIMESTAMP_MILLIS")) is None
+    assert found(write("INT96")) is not None
+    hybrid = write("INT96", "96")
+    assert found(hybrid.select("at")) is None
     assert found(hybrid.select("day")) is not None
-    assert (
-        found(write("hybrid day", {rebase: "LEGACY", rebase_96: "CORRECTED", kind: "INT96"}).select("at")) is not None
-    )
-    assert found(write("millis", {rebase: "CORRECTED", kind: "TIMESTAMP_MILLIS"})) is None
+    hybrid = write("INT96", "rebase")
+    assert found(hybrid.select("day")) is None
+    assert found(hybrid.select("at")) is not None
 
 
 @pytest.mark.parametrize("day, mode, is_plain", [
@@ -349,7 +354,7 @@ def test_columns_of_any_type_are_read_alike_or_left_to_spark(
         try:
             rows = spark.read.parquet(str(path))
             schema = arrow_schema(rows.schema)
-        except (PySparkException, HudiError):  # what Spark, or a table, does not take
+        except (PySparkException, Py4JJavaError, HudiError):  # what Spark, or a table, does not take
             continue
         if pa.types.is_null(schema.field("c").type) or found(rows) is None:
             continue
