@@ -38,7 +38,12 @@ class Altered:
         handles.create(table_version=self.version, table_type=self.kind, properties={**keeps, **statistics})
         self.storage, self.table, self.ts = handles.storage, handles.open(), 0
         self.upsert()
-        self.model.note(self.table.timeline()[-1].requested)
+        self.model.note(self.newest)
+
+    @property
+    def newest(self) -> str:
+        """The newest instant. An indexing is planned just before it."""
+        return max(one.requested for one in self.table.timeline())
 
     def upsert(self) -> None:
         keys = sorted(self.draw.sample("abcdef", self.draw.randint(1, 4)))
@@ -83,7 +88,7 @@ class Altered:
                 self.save_or_restore()
             case "service":
                 self.serve(self.draw.choice(["compact", "log compact", "cluster", "index", "clean"]))
-        model.note(table.timeline()[-1].requested)
+        model.note(self.newest)
 
     def save_or_restore(self) -> None:
         if self.saved is None:

@@ -22,12 +22,20 @@ SIMPLE = (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string())
 
 @dataclass
 class Column:
-    """`type`: None for a struct, which has `parts`."""
+    """`type`: None for a struct, which has `parts`. `had_integers`: before its type became a floating one."""
 
     number: int
     name: str
     type: pa.DataType | None
     parts: list["Column"] = field(default_factory=list)
+    had_integers: bool = False
+
+    @property
+    def wider(self) -> tuple[pa.DataType, ...]:
+        """The types that it may get next. Of an integer that became a float, the text is `7` in a file of integers, as
+        Apache Hudi reads it, and `7.0` in one that was written since.
+        """
+        return tuple(one for one in WIDER[self.type] if not (self.had_integers and pa.types.is_string(one)))
 
     @property
     def arrow(self) -> pa.DataType:
@@ -162,8 +170,9 @@ class AlteredModel:
                 else:
                     siblings.insert(0, siblings.pop(siblings.index(one)))
                 return alteration.move(path, first=True)
-            case "type" if one.type in WIDER:
-                before, one.type = one.type, draw.choice(WIDER[one.type])
+            case "type" if one.type in WIDER and one.wider:
+                before, one.type = one.type, draw.choice(one.wider)
+                one.had_integers |= pa.types.is_integer(before) and pa.types.is_floating(one.type)
                 for _, values in now.rows.values():
                     of = values if within is None else values.get(within.number)
                     if of:
