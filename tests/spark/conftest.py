@@ -64,7 +64,9 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
 
 
 @pytest.fixture(params=["files", "shuffle", *(pytest.param(way, marks=pytest.mark.long) for way in LONG_WAYS)])
-def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def handover(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """How rows get to their file group: this process through files, as on one machine; Spark's shuffle, as many rows on
     a cluster; gathered by this process, as few rows there; gathered and sent to tasks of Spark, as few rows for many
     file groups; new rows written where Spark reads them, others by the shuffle; through files and the shuffle, as for a
@@ -76,7 +78,7 @@ def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tm
     if way in ("parts", "Parquet in parts"):
         write_parts(monkeypatch)
     if way in ("Parquet", "Parquet in parts"):
-        through_parquet(monkeypatch, tmp_path / "parquet")
+        through_parquet(monkeypatch, tmp_path_factory.mktemp("parquet"))
     if way == "sent":
         send_all(monkeypatch)
     if way == "files and shuffle":

@@ -164,7 +164,7 @@ def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
     if not plain:
         return None
     names = [str(expression.name()) for expression in expressions]
-    uris = sorted(map(str, relation.location().inputFiles()))  # later files have the later rows
+    uris = sorted(map(str, relation.location().inputFiles()))  # the same order at each look
     return _Scan(tuple(uris), names, tuple(map(str, stored)))
 
 
