@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from pyhudi import Invalid
 from pyhudi.engine.spark.read import local_rows, merge_design
+from pyhudi.engine.spark.session import with_settings
 from tests.spark.test_merge_designs import assert_reads_apart, random_table
 from tests.spark.test_writes import rows_of_all_types
 from tests.support.compare import assert_same_rows
@@ -69,3 +71,28 @@ def test_scans_that_read_apart_have_the_same_rows(
     assert_reads_apart(spark, table.scan())
     assert_reads_apart(spark, table.scan(columns=["n"], where="n > 50 and part = 'p1'"))
     assert list(tmp_path.glob("pyhudi-rows-*"))
+
+
+def test_a_cluster_that_shares_a_folder_reads_as_one_machine_does(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_cluster: None
+) -> None:
+    monkeypatch.setattr(local_rows, "runs_on_this_machine", lambda spark: False)
+    monkeypatch.setattr(merge_design, "NATIVE_BYTES_MIN", 0)
+    monkeypatch.setattr(merge_design, "LOG_SHARE_MAX", 1_000)
+    monkeypatch.setattr(merge_design, "BASE_BYTES_A_BLOCK", 1)
+    monkeypatch.setattr(local_rows, "KEPT_S", 0.0)
+    table, shared = random_table(tmp_path / "t", 7, "ts"), tmp_path / "shared"
+    assert_reads_apart(spark, table.scan())
+    assert not shared.exists()
+
+    with with_settings(spark, {local_rows.SHARED_FOLDER: str(shared)}):
+        assert_reads_apart(spark, table.scan())
+        ((folder,),) = [list(host.iterdir()) for host in shared.iterdir()]
+        assert list(folder.glob("*.parquet"))
+        until = time.monotonic() + 30
+        while folder.exists() and time.monotonic() < until:
+            sweep(spark)
+        assert not folder.exists()
+
+    with with_settings(spark, {local_rows.SHARED_FOLDER: "shared"}), pytest.raises(Invalid, match="absolute path"):
+        table.scan().to_spark(spark)

@@ -1,12 +1,16 @@
-"""Arrow rows of the driver as Parquet files of this machine, which Spark's own reader scans.
+"""Arrow rows of the driver as Parquet files that every task can open, which Spark's own reader scans.
+
+They lie on this machine, if Spark runs here, or in a folder that the user says all machines of a cluster share.
 
 A column that a query does not name costs nothing. Rows in the JVM would cost what all of their columns do.
 A file stays as long as a plan in the JVM may scan it.
 """
 
 import atexit
+import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -19,13 +23,17 @@ from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.read.file_index import scan_known_files
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
-from pyhudi.engine.spark.session import core_count
+from pyhudi.engine.spark.session import core_count, is_classic
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
+from pyhudi.errors import Invalid
 from pyhudi.format.leaf_bounds import leaves_with_bounds
 from pyhudi.storage.scratch import ScratchFolder
 
 FILES_BYTES_MAX: Final = 2 << 30
 """The most bytes of all files of a process. Rows beyond it are not written to files."""
+
+SHARED_FOLDER: Final = "spark.pyhudi.shared.dir"
+"""The setting of a session that names a folder which the driver and all workers see under the same path."""
 
 KEPT_S: Final = 600.0
 """Seconds that a file stays at least, because a running job may read it when its plan is gone already."""
@@ -77,14 +85,41 @@ atexit.register(_OWN.delete)
 
 
 def takes_files(spark: SparkSession, size_bytes: int) -> bool:
-    """Whether files of so many bytes may be written for this session: Spark runs on this machine, and they fit."""
-    return runs_on_this_machine(spark) and _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
+    """Whether files of so many bytes may be written for this session: its tasks can open them, and they fit."""
+    reaches_tasks = runs_on_this_machine(spark) or _shared_folder(spark) is not None
+    return reaches_tasks and _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
+
+
+def _shared_folder(spark: SparkSession) -> Path | None:
+    """What `SHARED_FOLDER` names; None if it names nothing. Raises: Invalid for what is no absolute path."""
+    named = spark.conf.get(SHARED_FOLDER, "") if is_classic(spark) else ""
+    if not named:
+        return None
+    if not Path(named).is_absolute():
+        raise Invalid(
+            f"'{SHARED_FOLDER}': expected the absolute path of a folder that the driver and all workers share, found "
+            f"'{named}'"
+        )
+    return Path(named)
+
+
+def _folder(spark: SparkSession) -> ScratchFolder:
+    """A new folder for files, where tasks can open them. Drivers of other machines are told apart by the host's name:
+    a lock of theirs may be invisible here."""
+    shared = None if runs_on_this_machine(spark) else _shared_folder(spark)
+    if shared is None:
+        return ScratchFolder.make("pyhudi-rows-", scratch_folder(spark), setting="spark.local.dir")
+    own = shared / socket.gethostname()
+    with suppress(OSError):  # the next line says it in words
+        own.mkdir(parents=True, exist_ok=True)
+    return ScratchFolder.make("pyhudi-rows-", str(own), setting=SHARED_FOLDER)
 
 
 def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:
     """The rows as a native scan with these options of Spark's Parquet reader. There is a file for each core.
 
-    Disk: about the rows' bytes, in Spark's folder for spilled data, until no DataFrame of these rows is left.
+    Disk: about the rows' bytes, in Spark's folder for spilled data or the shared one, until no DataFrame of these rows
+    is left.
     """
     schema = spark_schema(rows.schema)
     fitting = rows.cast(arrow_schema(schema))
@@ -109,7 +144,7 @@ class KeptFiles:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._scratch = ScratchFolder.make("pyhudi-rows-", scratch_folder(spark), setting="spark.local.dir")
+        self._scratch = _folder(spark)
         self._entry: _Kept | None = None
 
     @property

@@ -35,7 +35,8 @@ StandingSlice = tuple[PlannedFile, StandingRows]
 def find_standing_slices(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
 ) -> list[StandingSlice]:
-    """The slices among these that `standing_scan` can read, in order. None of them if Spark is not on this machine.
+    """The slices among these that `standing_scan` can read, in order. None of them if tasks cannot open files of this
+    process.
 
     Cost: as `find_standing`, by threads of this process.
     """
