@@ -239,7 +239,7 @@ def test_large_files_are_cut_into_more_parts_than_cores() -> None:
     assert len(ParquetFiles((whole,), ("id",), pa.schema([("id", pa.string())])).parts(2)) == 4
 
 
-@pytest.fixture(params=["here", "in tasks", "in parts"])
+@pytest.fixture(params=["here", pytest.param("in tasks", marks=pytest.mark.long), "in parts"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How files are read: by this process; by tasks that put the rows aside for it; or by tasks that write them."""
     if request.param != "here":
