@@ -216,8 +216,12 @@ def url_decoded(text: Column) -> Column:
 
 
 def _url_encoded(text: Column) -> Column:
-    """The text with escapes. The percent sign is encoded first: that of an escape must not be encoded again."""
-    encoded = text
-    for char in "%" + ESCAPED_CHARACTERS.replace("%", ""):
-        encoded = f.replace(encoded, f.lit(char), f.lit(f"%{ord(char):02X}"))
-    return encoded
+    """The text with escapes. The percent sign is encoded first: that of an escape must not be encoded again.
+
+    As a loop of one expression: Spark Connect takes no expressions within as many others as there are characters.
+    """
+    chars = "%" + ESCAPED_CHARACTERS.replace("%", "")
+    escapes = f.array(*(f.struct(f.lit(c).alias("char"), f.lit(f"%{ord(c):02X}").alias("escape")) for c in chars))
+    encoded = f.aggregate(escapes, text, lambda so_far, one: f.replace(so_far, one["char"], one["escape"]))
+    has_some = text.rlike("[" + "".join(f"\\x{ord(c):02x}" for c in chars) + "]")
+    return f.when(has_some, encoded).otherwise(text)
