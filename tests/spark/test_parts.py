@@ -11,6 +11,8 @@ from pyhudi.engine.spark.write.parts import Parts, PartWriter, plan_parts
 from pyhudi.write.place.plan import FileGroupTask, TaskKind, WritePlan
 from tests.support.spark_cluster import writes_as_on_cluster
 
+pytestmark = pytest.mark.spark
+
 U, V = "0" * 36, "1" * 36
 
 
