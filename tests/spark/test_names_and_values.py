@@ -9,6 +9,8 @@ import pytest
 
 from pyhudi import HudiTable, Invalid
 
+pytestmark = pytest.mark.spark
+
 NAMES = ("a`b", "it's", 'say "x"', "x) OR (1=1", "-- c", "${spark.app.name}", "raise_error('ran')", "a.b")
 VALUES = (
     "o'slo",
