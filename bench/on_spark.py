@@ -32,7 +32,6 @@ DRIVER_MEMORY = "4g"
 EXECUTOR_MEMORY_MB = 1_500
 SOURCE = PROJECT / "src"
 _DAEMON = "spark.python.daemon.module"
-_SHARED = "spark.pyhudi.shared.dir"
 _SESSIONS_OF_PYHUDI = ("spark35", "spark43")
 
 
@@ -184,7 +183,6 @@ def run(
                 more = {"spark.master": cluster.master, "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m"}
                 if session in _SESSIONS_OF_PYHUDI:
                     more[_DAEMON] = "pyhudi.engine.spark.daemon"
-                    more[_SHARED] = str(scratch / f"shared_{os.getpid()}")
                 pids[session] = cluster.pids
             workers[session] = stack.enter_context(start_worker(session, tables, more=more))
             pids[session] = (*pids.get(session, ()), workers[session].pid)

@@ -23,8 +23,10 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that files are written to: rows are, however few, and none is kept for a while."""
     monkeypatch.setattr(merge_design, "FILE_ROWS_BYTES_MIN", 0)
     monkeypatch.setattr(local_rows, "KEPT_S", 0.0)
-    monkeypatch.setattr(local_rows, "scratch_folder", lambda spark: str(tmp_path))
-    return tmp_path
+    folder = tmp_path / "put *[aside] %20"
+    folder.mkdir()
+    monkeypatch.setattr(local_rows, "scratch_folder", lambda spark: str(folder))
+    return folder
 
 
 def test_values_of_all_types_come_back(spark: Any, scratch: Path) -> None:
@@ -70,7 +72,7 @@ def test_scans_that_read_apart_have_the_same_rows(
 
     assert_reads_apart(spark, table.scan())
     assert_reads_apart(spark, table.scan(columns=["n"], where="n > 50 and part = 'p1'"))
-    assert list(tmp_path.glob("pyhudi-rows-*"))
+    assert list(scratch.glob("pyhudi-rows-*"))
 
 
 def test_a_cluster_that_shares_a_folder_reads_as_one_machine_does(

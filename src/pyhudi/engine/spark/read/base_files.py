@@ -146,7 +146,7 @@ def read_files(
         ]
         return scan_pruned_files(spark, named, values, schema, CALENDAR, _FORMATS[_extension(files[0][0])][1], left_by)
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
-        paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
+        paths = [without_globs(spark_uri(location, path)) for path, _ in files]
         reader = spark.read.options(**CALENDAR).schema(schema)
         return reader.format(_FORMATS[_extension(files[0][0])][0]).load(paths)
 
@@ -180,6 +180,6 @@ def spark_uri(location: StorageLocation, path: str) -> str:
     return f"{root.rstrip('/')}/{path}"
 
 
-def _without_globs(path: str) -> str:
+def without_globs(path: str) -> str:
     """Escape glob characters, because Spark's reader takes paths as patterns."""
     return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in path)

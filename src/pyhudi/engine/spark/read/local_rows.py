@@ -1,6 +1,7 @@
 """Arrow rows of the driver as Parquet files that every task can open, which Spark's own reader scans.
 
-They lie on this machine, if Spark runs here, or in a folder that the user says all machines of a cluster share.
+They lie on this machine, if Spark and all its workers run here, or in a folder that the user says all machines of a
+cluster share.
 
 A column that a query does not name costs nothing. Rows in the JVM would cost what all of their columns do.
 A file stays as long as a plan in the JVM may scan it.
@@ -22,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.read.file_index import scan_known_files
+from pyhudi.engine.spark.read.one_machine import opens_our_files
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import core_count, is_classic
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
@@ -86,8 +88,9 @@ atexit.register(_OWN.delete)
 
 def takes_files(spark: SparkSession, size_bytes: int) -> bool:
     """Whether files of so many bytes may be written for this session: its tasks can open them, and they fit."""
-    reaches_tasks = runs_on_this_machine(spark) or _shared_folder(spark) is not None
-    return reaches_tasks and _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
+    if not (runs_on_this_machine(spark) or _shared_folder(spark) or opens_our_files(spark, scratch_folder(spark))):
+        return False
+    return _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
 
 
 def _shared_folder(spark: SparkSession) -> Path | None:
@@ -115,6 +118,11 @@ def _folder(spark: SparkSession) -> ScratchFolder:
     return ScratchFolder.make("pyhudi-rows-", str(own), setting=SHARED_FOLDER)
 
 
+def hadoop_uri(path: Path) -> str:
+    """A file of this machine as Hadoop's paths spell it: nothing is escaped."""
+    return f"file://{path}"
+
+
 def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:
     """The rows as a native scan with these options of Spark's Parquet reader. There is a file for each core.
 
@@ -130,7 +138,7 @@ def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str])
         path = folder / f"{start:012d}.parquet"
         part = fitting.slice(start, share)
         pq.write_table(part, path, compression="none", use_dictionary=False, write_statistics=bounds)
-        return path.as_uri(), path.stat().st_size
+        return hadoop_uri(path), path.stat().st_size
 
     with KeptFiles(spark) as kept:
         files = LocalExecutor().run(lambda start: write(kept.folder, start), range(0, len(fitting), share))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
 from pyhudi.engine.spark.read.filters import LeftBy
-from pyhudi.engine.spark.read.local_rows import KeptFiles
+from pyhudi.engine.spark.read.local_rows import KeptFiles, hadoop_uri
 from pyhudi.engine.spark.read.merge_design import base_size_bytes
 from pyhudi.engine.spark.read.pruned_index import PrunedIndex, ScanFile, scan_pruned
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
@@ -49,7 +49,7 @@ def scan_merged_files(
     partitions = [planned_file.partition for planned_file in slices]
     with KeptFiles(spark) as kept:
         files_of = _MergedFiles(location, plan, slices, kept, arrow_schema(schema)).of
-        root = kept.folder.as_uri()
+        root = hadoop_uri(kept.folder)
         paths = [planned_file.path for planned_file in slices]
         index = PrunedIndex(spark, root, inputs, partitions, plan.told_as_shown, schema, files_of, paths, left_by)
         scan = scan_pruned(spark, index, schema, CALENDAR)
@@ -93,7 +93,7 @@ class _MergedFiles:
         ) as writer:
             for rows in _joined(chain([first], batches)):
                 writer.write_table(rows.cast(self._schema))
-        return ScanFile(planned_file.partition, path.as_uri(), path.stat().st_size)
+        return ScanFile(planned_file.partition, hadoop_uri(path), path.stat().st_size)
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -35,7 +35,7 @@ from pyhudi.engine.spark.read.merged import read_merged_slices
 from pyhudi.engine.spark.read.merged_files import scan_merged_files
 from pyhudi.engine.spark.read.native_merge import untouched_rows
 from pyhudi.engine.spark.read.shown import as_shown
-from pyhudi.engine.spark.read.standing import find_standing_slices, standing_scan
+from pyhudi.engine.spark.read.standing import find_standing_slices, standing_rows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import is_classic, refuse_unshared, use_running_interpreter, with_settings
 from pyhudi.engine.spark.write.keys import quoted
@@ -55,7 +55,7 @@ def plan_to_dataframe(
 
     Base files without logs are scanned natively, if Spark has a reader of their format and they hold all columns of
     their rows. A slice with logs is read in one of three ways. If it is known which stored rows are its rows, these are
-    a native scan (`standing_scan`). If it pays (`split_by_design`), only rows that the log touches are merged, and the
+    a native scan (`standing_rows`). If it pays (`split_by_design`), only rows that the log touches are merged, and the
     others are a native scan. Otherwise all rows are merged (`_whole`).
     If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
     numbers into that column, or if columns had other names in older files, tasks read slices without logs, too. An
@@ -83,7 +83,7 @@ def plan_to_dataframe(
         if plain or not (standing or apart or whole):
             parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain, left_by=left_by)))
         if standing:
-            parts.append(_native(spark, location, plan, standing_scan(spark, location, plan, standing, left_by)))
+            parts.append(_native(spark, location, plan, standing_rows(spark, location, plan, standing, left_by)))
 
         if apart:
             scan = partial(_scanned, spark, location, plan, apart, left_by=left_by)
