@@ -34,7 +34,8 @@ echo "== tools/locks/floor.lock"
 of_users='pyarrow|pylance|numpy|numba|fastavro|sqlglot|obstore|fsspec|typer|rich|kazoo|thrift|prometheus-client|opentelemetry-.*'
 tools_pinned="$(mktemp)"
 trap 'rm -f "$pinned" "$tools_pinned"' EXIT
-grep -vE "^($of_users|llvmlite)==" "$pinned" >"$tools_pinned"
+of_those='llvmlite|importlib-metadata|zipp'
+grep -vE "^($of_users|$of_those)==" "$pinned" >"$tools_pinned"
 compile pyproject.toml --extra cloud --extra fsspec --extra cli --extra zookeeper --extra hive \
     --extra prometheus --extra opentelemetry --extra lance --group test -c "$tools_pinned" \
     --resolution lowest-direct --no-annotate "$@" -o tools/locks/floor.lock

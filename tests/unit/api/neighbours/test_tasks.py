@@ -26,7 +26,7 @@ def test_dask_reads_the_tasks_of_a_scan(tasks: list[ScanTask]) -> None:
 @pytest.mark.long  # Ray starts a cluster of its own
 def test_ray_reads_the_tasks_of_a_scan(tasks: list[ScanTask]) -> None:
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init(num_cpus=1, _node_ip_address="127.0.0.1", include_dashboard=False, log_to_driver=False)
     try:
         read = ray.remote(ScanTask.to_arrow)
         parts = ray.get([read.remote(task) for task in tasks])
