@@ -23,7 +23,22 @@ def reader(spark: Any) -> Any:
 
 
 def on_spark(spark: Any, rows: pa.Table, folder: Path) -> Any:
-    """The same rows as a DataFrame, by a Parquet file: what Spark reads is bit for bit what was written."""
+    """The same rows as a DataFrame, by a Parquet file: what Spark reads is bit for bit what was written.
+
+    A column of no type, and columns whose names differ in case, are in no such file: Spark selects them.
+    """
+    from pyspark.sql import functions as f
+
+    numbered = rows.rename_columns([str(at) for at in range(rows.num_columns)])
+    void = [str(at) for at, field in enumerate(rows.schema) if field.type == pa.null()]
+    if not void and len({name.lower() for name in rows.column_names}) == rows.num_columns:
+        return _in_a_file(spark, rows, folder)
+    read = _in_a_file(spark, numbered.drop_columns(void), folder)
+    columns = [(f.lit(None) if name in void else f.col(name)) for name in numbered.column_names]
+    return read.select(*(one.alias(name) for one, name in zip(columns, rows.column_names, strict=True)))
+
+
+def _in_a_file(spark: Any, rows: pa.Table, folder: Path) -> Any:
     from pyhudi.engine.spark.schema import spark_schema
 
     path = folder / f"rows-{len(list(folder.glob('rows-*')))}.parquet"
