@@ -49,6 +49,33 @@ def plain_rows(rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([input_column(rows, field) for field in schema], schema=schema)
 
 
+def refuse_broken_text(batch: pa.RecordBatch) -> None:
+    """Raises: Invalid for text that is not UTF-8. The batch is of another engine, and well-formed otherwise.
+
+    Example: `CAST(x'ff' AS STRING)` of Spark. Cost: next to nothing for a column of ASCII.
+    """
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if _holds_text(field.type) and not _is_ascii(column):
+            _refuse_broken(pa.chunked_array([column]), field.name)
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    return is_text or any(_holds_text(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _is_ascii(array: pa.Array) -> bool:
+    """Whether a column of text has ASCII alone; False for any other column."""
+    if not pa.types.is_string(array.type):
+        return False
+    _, offsets, texts = array.buffers()
+    if not len(array) or texts is None or not texts.size:
+        return True
+    ends = np.frombuffer(offsets, np.int32)
+    own = np.frombuffer(texts, np.int8)[ends[array.offset] : ends[array.offset + len(array)]]
+    return bool(own.min(initial=0) >= 0)
+
+
 def _refuse_broken(column: pa.ChunkedArray, name: str) -> None:
     """Raises: Invalid for values that no reader could take: text that is not UTF-8, decimals of too many digits,
     offsets that lead out of the column. Arrow itself passes them on. Cost: some 20 ns a text.

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from pyhudi.engine.local.input_columns import refuse_broken_text
 from pyhudi.engine.local.nulls import null_counts
 from pyhudi.engine.local.staged_rows import never_null
 from pyhudi.engine.spark.outcomes import running_task
@@ -27,6 +28,7 @@ from pyhudi.write.input.source import LEAVES, InputSpec
 PARTS = "__pyhudi_parts"
 """A column of what was counted: the number and the rows of each part of a partition; null where parts are too small."""
 
+_PATH_BYTES = "path_bytes"
 _ERROR = "error"
 """A column of what tasks count: an error of pyhudi, pickled; null where there is none."""
 
@@ -35,7 +37,7 @@ def count_rows(rows: DataFrame, spec: InputSpec) -> list[Row]:
     """The count of each partition: `rows`, `bad` (without a key), `null_0` and so on of the columns of `never_null`,
     and `PARTS` if the input may be written by parts. One job.
 
-    `rows` has the columns `PARTITION_PATH` and `RECORD_KEY`.
+    `rows` has the columns `PARTITION_PATH` and `RECORD_KEY`. Raises: Invalid for a path that is not UTF-8.
     """
     stays = f.lit(True) if LEAVES not in spec.schema.names else ~f.coalesce(f.col(LEAVES), f.lit(False))
     is_null = [
@@ -48,7 +50,26 @@ def count_rows(rows: DataFrame, spec: InputSpec) -> list[Row]:
         f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
         *is_null,
     )
-    return (_by_partition(counted) if by_part else counted).collect()
+    by_partition = _by_partition(counted) if by_part else counted
+    found = by_partition.withColumn(_PATH_BYTES, f.col(PARTITION_PATH).cast("binary")).collect()
+    for row in found:
+        _refuse_broken_path(bytes(row[_PATH_BYTES] or b""), row["rows"], spec)
+    return found
+
+
+def _refuse_broken_path(path: bytes, rows: int, spec: InputSpec) -> None:
+    """Spark takes any bytes for text. As Python gets it, other text stands for them, and no row would have this path.
+
+    Raises: Invalid.
+    """
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        columns = ", ".join(f"'{name}'" for name in spec.keys.columns if name not in spec.keys.record_key)
+        raise Invalid(
+            f"input: column {columns}: expected text in UTF-8 for the partition path, found the bytes {path!r} in "
+            f"{rows:,} rows; mend the values"
+        ) from None
 
 
 def count_files(rows: TaskRows, spec: InputSpec) -> list[Row] | None:
@@ -91,6 +112,7 @@ def _count_task(spec: InputSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterato
         counted, found = _PartCounts(spec), None
         try:
             for batch in batches:
+                refuse_broken_text(batch)
                 counted.add(pa.Table.from_batches([batch]))
         except HudiError as error:
             found = pickle.dumps(error)

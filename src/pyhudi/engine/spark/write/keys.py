@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyhudi.engine.local.input_columns import refuse_broken_text
 from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.session import session_of, use_running_interpreter
 from pyhudi.engine.spark.write.timestamp_paths import partition_text as time_partition_text
@@ -52,6 +53,7 @@ def _generating(spec: KeySpec, columns: pa.Schema) -> Callable[[Iterator[pa.Reco
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             typed = conform_batch(batch.select(columns.names), columns, path="input")
+            refuse_broken_text(typed)
             rows = pa.Table.from_batches([typed])
             missing = one_array(missing_keys(rows, spec))
             keys = pa.nulls(len(rows), pa.string()) if pc.any(missing).as_py() else one_array(record_keys(rows, spec))

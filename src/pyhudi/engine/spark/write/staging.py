@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.engine.local.input_columns import refuse_broken_text
 from pyhudi.engine.local.staged_rows import (
     StagedFile,
     StagedRows,
@@ -87,7 +88,8 @@ def stage_files(files: ParquetFiles, spec: InputSpec, parent: str | None) -> Sta
     """As `stage`, by this process. No job."""
     folder = ScratchFolder.make("pyhudi-staged-", parent, setting=SPILL_FOLDER)
     try:
-        return StagedRows(folder, (stage_rows(str(folder.path / "rows.arrow"), files.batches(), spec),), spec)
+        rows = conformed(files.batches(), spec.schema)
+        return StagedRows(folder, (stage_rows(str(folder.path / "rows.arrow"), rows, spec),), spec)
     except BaseException:
         folder.discard()
         raise
@@ -221,9 +223,13 @@ def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec)
 
 
 def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of Spark's batches in the types of a schema; batches without rows are left out."""
+    """The rows of Spark's batches in the types of a schema; batches without rows are left out.
+
+    Raises: Invalid for text that is not UTF-8.
+    """
     for batch in batches:
         if len(batch):
+            refuse_broken_text(batch)
             yield conform_batch(batch, schema, path="input")
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.engine.local.input_columns import refuse_broken_text
 from pyhudi.engine.spark.outcomes import outcome_of, running_task
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.table.slices.conform import conform_batch
@@ -63,14 +64,20 @@ class _Group:
         self._next: tuple[int, pa.RecordBatch] | None = first
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """Raises: Invalid for text that is not UTF-8."""
+        for batch in self._left():
+            refuse_broken_text(batch)
+            yield batch
+
+    def drain(self) -> None:
+        for _ in self._left():
+            pass
+
+    def _left(self) -> Iterator[pa.RecordBatch]:
         while self._next is not None and self._next[0] == self._number:
             batch = self._next[1]
             self._next = next(self._runs, None)
             yield batch
-
-    def drain(self) -> None:
-        for _ in self.batches():
-            pass
 
     @property
     def following(self) -> tuple[int, pa.RecordBatch] | None:
