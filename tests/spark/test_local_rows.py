@@ -85,7 +85,7 @@ def test_a_cluster_that_shares_a_folder_reads_as_one_machine_does(
     monkeypatch.setattr(local_rows, "KEPT_S", 0.0)
     table, shared = random_table(tmp_path / "t", 7, "ts"), tmp_path / "shared"
     assert_reads_apart(spark, table.scan())
-    assert not shared.exists()
+    shared.mkdir()
 
     with with_settings(spark, {local_rows.SHARED_FOLDER: str(shared)}):
         assert_reads_apart(spark, table.scan())
@@ -96,5 +96,17 @@ def test_a_cluster_that_shares_a_folder_reads_as_one_machine_does(
             sweep(spark)
         assert not folder.exists()
 
-    with with_settings(spark, {local_rows.SHARED_FOLDER: "shared"}), pytest.raises(Invalid, match="absolute path"):
+
+@pytest.mark.parametrize("named, message", [
+    ("shared", "'shared', which is relative"),
+    ("/none/such", "'/none/such', which is no folder here"),
+    ("/proc/1", "none can be made in '/proc/1'"),
+])  # fmt: skip
+def test_a_folder_that_cannot_be_shared_is_told(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_cluster: None, named: str, message: str
+) -> None:
+    monkeypatch.setattr(local_rows, "runs_on_this_machine", lambda spark: False)
+    table = random_table(tmp_path / "t", 7, "ts")
+    with with_settings(spark, {local_rows.SHARED_FOLDER: named}), pytest.raises(Invalid, match=message):
         table.scan().to_spark(spark)
+    assert not Path("/none").exists()

@@ -227,6 +227,57 @@ def test_old_days_of_other_writers_go_by_the_setting(
         spark.conf.unset(module._REBASE_MODE)
 
 
+@pytest.mark.parametrize("name", ["_metadata", "_common_metadata", "_metadata_old.parquet", "_x", ".x"])
+def test_summaries_and_hidden_files_hold_no_rows(spark: Any, tmp_path: Path, name: str) -> None:
+    """Spark lists summary files, and reads no row of them."""
+    pq.write_table(pa.table({"id": ["a", "b"]}), tmp_path / "rows.parquet")
+    pq.write_table(pa.table({"id": ["c", "d"]}), tmp_path / name)
+
+    rows = spark.read.parquet(str(tmp_path))
+    files = found(rows)
+
+    assert files is not None
+    assert sorted(pa.Table.from_batches(files.batches())["id"].to_pylist()) == ["a", "b"]
+    assert sorted(row.id for row in rows.collect()) == ["a", "b"]
+
+
+def test_a_file_of_another_size_than_spark_listed_is_left_to_it(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"]}), tmp_path / "rows.parquet")
+    rows = spark.read.parquet(str(tmp_path))
+    assert found(rows) is not None
+    pq.write_table(pa.table({"id": ["c"] * 5_000}), tmp_path / "rows.parquet", row_group_size=500)
+    assert found(rows) is None
+
+
+def test_columns_that_differ_in_case_are_left_to_spark(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a"], "n": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ["c"], "n": [3], "N": [4]}), tmp_path / "b.parquet")
+    assert found(spark.read.schema("id string, n bigint").parquet(str(tmp_path / "a.parquet"))) is not None
+    assert found(spark.read.schema("id string, n bigint").parquet(str(tmp_path))) is None
+
+
+@pytest.mark.parametrize("version, day, moment", [
+    ("", False, False), ("2.4.8", False, False), ("10.0.0", False, False), ("3.0.0", True, False),
+    ("3.0.3", True, False), ("3.1.0", True, True), ("4.3.0", True, True), ("abc", True, True),
+])  # fmt: skip
+def test_old_times_go_by_the_version_of_their_writer(
+    spark: Any, tmp_path: Path, version: str, day: bool, moment: bool
+) -> None:
+    """Spark compares versions as texts. INT96 is of today's calendar since 3.1."""
+    old = pa.array([-12_253_852_800_000_000], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": ["a"], "at": old, "day": [dt.date(1200, 1, 1)]})
+    with pq.ParquetWriter(tmp_path / "rows.parquet", rows.schema, use_deprecated_int96_timestamps=True) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({module._SPARK_VERSION.decode(): version})
+
+    read = spark.read.parquet(str(tmp_path))
+    assert (found(read.select("id", "day")) is not None) is day
+    assert (found(read.select("id", "at")) is not None) is moment
+    stored = read.selectExpr("unix_date(day)", "unix_micros(at)").first()
+    assert (stored[0] == (dt.date(1200, 1, 1) - dt.date(1970, 1, 1)).days) is day
+    assert (stored[1] == -12_253_852_800_000_000) is moment
+
+
 @pytest.mark.parametrize("cores, expected", [(1, [[0, 1, 2, 3]]), (2, [[0, 1], [2, 3]]), (3, [[0], [1, 2], [3]])])
 def test_parts_have_every_row_group_once(cores: int, expected: list[list[int]]) -> None:
     whole = RowGroups("a", (0, 1, 2, 3, 4), (10, 10, 10, 10, 0), (1, 1, 1, 1, 1))

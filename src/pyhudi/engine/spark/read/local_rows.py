@@ -11,7 +11,6 @@ import atexit
 import socket
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -94,27 +93,36 @@ def takes_files(spark: SparkSession, size_bytes: int) -> bool:
 
 
 def _shared_folder(spark: SparkSession) -> Path | None:
-    """What `SHARED_FOLDER` names; None if it names nothing. Raises: Invalid for what is no absolute path."""
+    """What `SHARED_FOLDER` names; None if it names nothing. Raises: Invalid for what is no folder's absolute path."""
     named = spark.conf.get(SHARED_FOLDER, "") if is_classic(spark) else ""
     if not named:
         return None
-    if not Path(named).is_absolute():
+    if not (Path(named).is_absolute() and Path(named).is_dir()):
         raise Invalid(
             f"'{SHARED_FOLDER}': expected the absolute path of a folder that the driver and all workers share, found "
-            f"'{named}'"
+            f"'{named}', {'which is no folder here' if Path(named).is_absolute() else 'which is relative'}; make or "
+            "mount it on every machine, or leave the setting out"
         )
     return Path(named)
 
 
 def _folder(spark: SparkSession) -> ScratchFolder:
     """A new folder for files, where tasks can open them. Drivers of other machines are told apart by the host's name:
-    a lock of theirs may be invisible here."""
+    a lock of theirs may be invisible here.
+
+    Raises: Invalid where none can be made.
+    """
     shared = None if runs_on_this_machine(spark) else _shared_folder(spark)
     if shared is None:
         return ScratchFolder.make("pyhudi-rows-", scratch_folder(spark), setting="spark.local.dir")
     own = shared / socket.gethostname()
-    with suppress(OSError):  # the next line says it in words
-        own.mkdir(parents=True, exist_ok=True)
+    try:
+        own.mkdir(exist_ok=True)
+    except OSError as error:
+        raise Invalid(
+            f"'{SHARED_FOLDER}': expected a folder that this process may write to, found that none can be made in "
+            f"'{shared}': {error.strerror or error}; name another, or leave the setting out"
+        ) from error
     return ScratchFolder.make("pyhudi-rows-", str(own), setting=SHARED_FOLDER)
 
 

@@ -117,7 +117,7 @@ def parquet_files(rows: DataFrame, schema: pa.Schema) -> ParquetFiles | None:
     """
     spark = session_of(rows)
     scan = _plain_scan(spark, rows) if is_classic(spark) and not any(map(pa.types.is_nested, schema.types)) else None
-    if scan is None or scan.names != schema.names or len(scan.uris) > FILES_MAX:
+    if scan is None or scan.names != schema.names:
         return None
     try:
         files = [_checked(uri, scan.stored, schema, spark) for uri in scan.uris]
@@ -164,8 +164,32 @@ def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
     if not plain:
         return None
     names = [str(expression.name()) for expression in expressions]
-    uris = sorted(map(str, relation.location().inputFiles()))  # the same order at each look
-    return _Scan(tuple(uris), names, tuple(map(str, stored)))
+    listed = sorted(map(str, relation.location().inputFiles()))  # the same order at each look
+    if len(listed) > FILES_MAX or not _have_bytes(listed, relation.location().sizeInBytes()):
+        return None
+    return _Scan(tuple(filter(_is_data, listed)), names, tuple(map(str, stored)))
+
+
+def _have_bytes(uris: Sequence[str], size_bytes: int) -> bool:
+    """Whether files of a local disk have so many bytes together, as they had when Spark listed them."""
+    paths = list(map(_local_path, uris))
+    try:
+        return None not in paths and sum(Path(path).stat().st_size for path in paths if path) == size_bytes
+    except OSError:
+        return False
+
+
+def _local_path(uri: str) -> str | None:
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+
+
+def _is_data(uri: str) -> bool:
+    """Whether Spark reads rows of a file that it lists. Seen: `PartitioningAwareFileIndex.isDataPath`; it lists summary
+    files such as `_metadata`, too.
+    """
+    name = unquote(urlsplit(uri).path).rpartition("/")[2]
+    return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
 
 
 def _column_of(expression: Any) -> str | None:
@@ -176,11 +200,9 @@ def _column_of(expression: Any) -> str | None:
 
 
 def _checked(uri: str, stored: Sequence[str], schema: pa.Schema, spark: SparkSession) -> RowGroups | None:
-    """The row groups of a file. None if it is on no local disk, or Spark might read other values. Raises: HudiError."""
-    parts = urlsplit(uri)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        return None
-    path = unquote(parts.path)
+    """The row groups of a file of a local disk. None if Spark might read other values. Raises: HudiError."""
+    path = _local_path(uri)
+    assert path is not None
     with closing(_open(path)) as opened:
         footer = opened.footer
         types = dict(zip(stored, schema.types, strict=True))
@@ -198,8 +220,9 @@ def _checked(uri: str, stored: Sequence[str], schema: pa.Schema, spark: SparkSes
 def _is_read_alike(opened: ParquetBaseFile, types: Mapping[str, pa.DataType]) -> bool:
     """Whether the columns are read as these types without a cast that Spark might do in another way."""
     moments = _moments_of_96_bits(opened.footer)
+    names = [name.lower() for name in opened.schema.names]
     for name, kind in types.items():
-        if opened.schema.names.count(name) != 1:
+        if name not in opened.schema.names or names.count(name.lower()) != 1:
             return False
         stored = pa.timestamp("us", "UTC") if name in moments else opened.schema.field(name).type
         if stored != kind:
@@ -224,9 +247,9 @@ def _has_todays_times(footer: pq.FileMetaData, types: Mapping[str, pa.DataType],
         return False
 
     notes = footer.metadata or {}
-    if version := notes.get(_SPARK_VERSION):
-        is_hybrid = (_HYBRID in notes and len(old) < len(timed)) or (_HYBRID_96 in notes and bool(old))
-        return not is_hybrid and int(version.split(b".")[0]) >= 3
+    if (version := notes.get(_SPARK_VERSION)) is not None:
+        is_hybrid = (_HYBRID in notes or version < b"3.0.0") and len(old) < len(timed)
+        return not is_hybrid and not ((_HYBRID_96 in notes or version < b"3.1.0") and old)
     if old and not _is_corrected(spark, "spark.sql.parquet.int96RebaseModeInRead"):
         return False  # such columns have no statistics to go by
     if _is_corrected(spark, _REBASE_MODE):
