@@ -3,7 +3,6 @@
 A standalone cluster, one master and two workers, started from PySpark's own package.
 """
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.support.compare import assert_same_rows
 from tests.support.spark_cluster import send_all, shuffle_all
-from tests.support.standalone_cluster import StandaloneCluster, driver_environment
+from tests.support.standalone_cluster import StandaloneCluster, run_driver
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -79,16 +78,7 @@ def test_a_cluster_writes_and_reads_what_this_process_does(
         getattr(here, operation)(rows_of(ids, shift), options=options)
     here.delete_partitions(["p1"])
 
-    done = subprocess.run(
-        [sys.executable, __file__, cluster.master, str(tmp_path), way],
-        env=driver_environment(),
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr[-4_000:]
+    run_driver(__file__, cluster.master, str(tmp_path), way)
     expected = here.scan().to_arrow().drop_columns(META)
     assert_same_rows(HudiTable.open(tmp_path / "t").scan().to_arrow().drop_columns(META), expected)
     assert_same_rows(pq.read_table(tmp_path / "read.parquet").drop_columns(META), expected)

@@ -1,6 +1,5 @@
 """Rows could be put into files of this machine that workers elsewhere, in containers or of other users, cannot open."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyhudi.engine.spark.read import one_machine
-from tests.support.standalone_cluster import StandaloneCluster, driver_environment
+from tests.support.standalone_cluster import StandaloneCluster, run_driver
 
 pytestmark = pytest.mark.spark
 
@@ -51,16 +50,8 @@ def test_a_session_of_another_kind_of_master_is_not_asked(spark: Any, monkeypatc
 def test_slices_with_logs_are_read_on_a_cluster_of_one_machine(
     cluster: StandaloneCluster, tmp_path: Path, way: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, __file__, cluster.master, str(tmp_path), way],
-        env=driver_environment(),
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4_000:]
-    files = done.stdout.split("files: ")[1].split()
+    printed = run_driver(__file__, cluster.master, str(tmp_path), way)
+    files = printed.split("files: ")[1].split()
     assert bool(int(files[0])) is (way == "opened")
     assert not list((tmp_path / "put *[aside]").iterdir())
 

@@ -77,6 +77,20 @@ def driver_environment() -> dict[str, str]:
     }
 
 
+def run_driver(script: str, *arguments: str) -> str:
+    """What a script prints as a driver in a process of its own. It must succeed."""
+    done = subprocess.run(
+        [sys.executable, script, *arguments],
+        env=driver_environment(),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    return done.stdout
+
+
 def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -178,6 +179,11 @@ def spark_uri(location: StorageLocation, path: str) -> str:
     if root.startswith("s3://"):
         root = f"s3a{root[2:]}"
     return f"{root.rstrip('/')}/{path}"
+
+
+def hadoop_uri(path: Path) -> str:
+    """A file of this machine as Hadoop's paths spell it: nothing is escaped."""
+    return f"file://{path}"
 
 
 def without_globs(path: str) -> str:

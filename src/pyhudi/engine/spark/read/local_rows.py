@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.read.base_files import hadoop_uri
 from pyhudi.engine.spark.read.file_index import scan_known_files
 from pyhudi.engine.spark.read.one_machine import opens_our_files
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
@@ -124,11 +125,6 @@ def _folder(spark: SparkSession) -> ScratchFolder:
             f"'{shared}': {error.strerror or error}; name another, or leave the setting out"
         ) from error
     return ScratchFolder.make("pyhudi-rows-", str(own), setting=SHARED_FOLDER)
-
-
-def hadoop_uri(path: Path) -> str:
-    """A file of this machine as Hadoop's paths spell it: nothing is escaped."""
-    return f"file://{path}"
 
 
 def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:

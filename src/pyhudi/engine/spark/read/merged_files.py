@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.read.base_files import CALENDAR, hadoop_uri, spark_uri
 from pyhudi.engine.spark.read.filters import LeftBy
-from pyhudi.engine.spark.read.local_rows import KeptFiles, hadoop_uri
+from pyhudi.engine.spark.read.local_rows import KeptFiles
 from pyhudi.engine.spark.read.merge_design import base_size_bytes
 from pyhudi.engine.spark.read.pruned_index import PrunedIndex, ScanFile, scan_pruned
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from pyhudi.engine.spark.java import elements
-from pyhudi.engine.spark.read.base_files import without_globs
+from pyhudi.engine.spark.read.base_files import hadoop_uri, without_globs
 from pyhudi.engine.spark.session import core_count, is_classic
 from pyhudi.storage.scratch import ScratchFolder
 
@@ -44,11 +44,13 @@ def opens_our_files(spark: SparkSession, parent: str | None) -> bool:
     `parent`: the folder that such files are made in; None: the system's one for temporary files.
     Cost: a question to the JVM. The first time a job of two tasks for each core, of at most 64.
     """
-    if not (is_classic(spark) and is_of_one_machine(spark.sparkContext.master or "") and _are_here(spark)):
+    if not (is_classic(spark) and is_of_one_machine(spark.sparkContext.master or "")):
         return False
     application = spark.sparkContext.applicationId
     with _FOUND.lock:
         if application not in _FOUND.reads:
+            if not _are_here(spark):
+                return False
             _FOUND.reads[application] = _read_by_tasks(spark, parent)
     return _FOUND.reads[application] and _are_here(spark)
 
@@ -109,5 +111,5 @@ def _read_by_tasks(spark: SparkSession, parent: str | None) -> bool:
 
 def _lines(spark: SparkSession, paths: list[Path]) -> int:
     """The lines of these files. Spark takes patterns of paths, with commas between."""
-    named = ",".join(without_globs(f"file://{path}") for path in paths)
+    named = ",".join(without_globs(hadoop_uri(path)) for path in paths)
     return int(spark.sparkContext._jsc.textFile(named, len(paths)).count())

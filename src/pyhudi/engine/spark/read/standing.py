@@ -17,9 +17,9 @@ from pyspark.sql import functions as f
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.array_literal import array_literal
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
-from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.read.base_files import CALENDAR, hadoop_uri, spark_uri
 from pyhudi.engine.spark.read.filters import LeftBy
-from pyhudi.engine.spark.read.local_rows import KeptFiles, hadoop_uri, takes_files
+from pyhudi.engine.spark.read.local_rows import KeptFiles, takes_files
 from pyhudi.engine.spark.read.merge_design import base_size_bytes, data_blocks_max, merges_on_driver
 from pyhudi.engine.spark.read.native_merge import WORD_BITS, pack_bits
 from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files

@@ -120,7 +120,7 @@ def parquet_files(rows: DataFrame, schema: pa.Schema) -> ParquetFiles | None:
     if scan is None or scan.names != schema.names:
         return None
     try:
-        files = [_checked(uri, scan.stored, schema, spark) for uri in scan.uris]
+        files = [_checked(path, scan.stored, schema, spark) for path in scan.paths]
     except HudiError:  # Spark's own error says it in the words that its users know
         return None
     if any(file is None for file in files):
@@ -133,7 +133,7 @@ def parquet_files(rows: DataFrame, schema: pa.Schema) -> ParquetFiles | None:
 class _Scan:
     """`names`: of the columns that come out. `stored`: of the same columns in the files."""
 
-    uris: tuple[str, ...]
+    paths: tuple[str, ...]
     names: list[str]
     stored: tuple[str, ...]
 
@@ -165,30 +165,31 @@ def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
         return None
     names = [str(expression.name()) for expression in expressions]
     listed = sorted(map(str, relation.location().inputFiles()))  # the same order at each look
-    if len(listed) > FILES_MAX or not _have_bytes(listed, relation.location().sizeInBytes()):
+    paths = [path for path in map(_local_path, listed) if path is not None]
+    if not len(paths) == len(listed) <= FILES_MAX or not _have_bytes(paths, relation.location().sizeInBytes()):
         return None
-    return _Scan(tuple(filter(_is_data, listed)), names, tuple(map(str, stored)))
+    return _Scan(tuple(filter(_is_data, paths)), names, tuple(map(str, stored)))
 
 
-def _have_bytes(uris: Sequence[str], size_bytes: int) -> bool:
-    """Whether files of a local disk have so many bytes together, as they had when Spark listed them."""
-    paths = list(map(_local_path, uris))
+def _have_bytes(paths: Sequence[str], size_bytes: int) -> bool:
+    """Whether files have so many bytes together, as they had when Spark listed them."""
     try:
-        return None not in paths and sum(Path(path).stat().st_size for path in paths if path) == size_bytes
+        return sum(Path(path).stat().st_size for path in paths) == size_bytes
     except OSError:
         return False
 
 
 def _local_path(uri: str) -> str | None:
+    """The path of a file on a local disk; None for any other file."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
 
 
-def _is_data(uri: str) -> bool:
+def _is_data(path: str) -> bool:
     """Whether Spark reads rows of a file that it lists. Seen: `PartitioningAwareFileIndex.isDataPath`; it lists summary
     files such as `_metadata`, too.
     """
-    name = unquote(urlsplit(uri).path).rpartition("/")[2]
+    name = path.rpartition("/")[2]
     return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
 
 
@@ -199,10 +200,8 @@ def _column_of(expression: Any) -> str | None:
     return str(expression.name()) if _kind(expression) == "AttributeReference" else None
 
 
-def _checked(uri: str, stored: Sequence[str], schema: pa.Schema, spark: SparkSession) -> RowGroups | None:
+def _checked(path: str, stored: Sequence[str], schema: pa.Schema, spark: SparkSession) -> RowGroups | None:
     """The row groups of a file of a local disk. None if Spark might read other values. Raises: HudiError."""
-    path = _local_path(uri)
-    assert path is not None
     with closing(_open(path)) as opened:
         footer = opened.footer
         types = dict(zip(stored, schema.types, strict=True))
