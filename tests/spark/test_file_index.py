@@ -60,6 +60,21 @@ def test_scans_are_equal_to_spark_only_when_their_files_are(spark: Any, tmp_path
     one.unpersist()
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_reads_of_a_partitioned_table_are_equal_until_it_changes(spark: Any, tmp_path: Path, table_type: str) -> None:
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="n", partition_by="p", table_type=table_type)
+    table.bulk_insert(pa.table({"n": [1, 2], "p": ["a", "b"]}))
+    one, same = table.scan().to_spark(spark), table.scan().to_spark(spark)
+    assert one.sameSemantics(same)
+    assert one.cache().count() == 2
+
+    table.insert(pa.table({"n": [3], "p": ["a"]}))
+    other = table.scan().to_spark(spark)
+    assert not one.sameSemantics(other)
+    assert sorted(row["n"] for row in other.collect()) == [1, 2, 3]
+    one.unpersist()
+
+
 def test_a_scan_of_ten_thousand_files_is_planned_in_two_seconds_without_a_look_at_any(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -89,6 +104,30 @@ def test_a_scan_still_reads_its_files_after_a_refresh_of_the_tables_path(spark: 
     spark.catalog.refreshByPath(str(tmp_path / "t"))
 
     assert sorted(row["n"] for row in rows.collect()) == [1, 2, 3, 4]
+    rows.unpersist()
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("partition_by", [None, "p"])
+@pytest.mark.parametrize("is_cached", [False, True], ids=["not cached", "cached"])
+def test_a_view_shows_the_same_rows_after_it_is_refreshed(
+    spark: Any, tmp_path: Path, table_type: str, partition_by: str | None, is_cached: bool
+) -> None:
+    """Spark then lists the files of the view's relations anew. Cached, an empty answer would be that of later reads."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="n", partition_by=partition_by, table_type=table_type)
+    table.bulk_insert(pa.table({"n": [1, 2, 3], "p": ["a", "b", "a"]}))
+    table.upsert(pa.table({"n": [2, 4], "p": ["b", "a"]}))
+    load = lambda: table.scan().to_spark(spark)  # noqa: E731
+    rows = load().cache() if is_cached else load()
+    rows.createOrReplaceTempView("refreshed")
+    assert spark.table("refreshed").count() == 4
+
+    spark.sql("REFRESH TABLE refreshed")
+    assert spark.table("refreshed").count() == 4
+    spark.catalog.refreshTable("refreshed")
+    assert sorted(row["n"] for row in spark.table("refreshed").collect()) == [1, 2, 3, 4]
+    assert sorted(row["n"] for row in load().where("n > 1").collect()) == [2, 3, 4]
+    spark.catalog.dropTempView("refreshed")
     rows.unpersist()
 
 

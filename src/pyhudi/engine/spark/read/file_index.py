@@ -2,12 +2,17 @@
 
 `spark.read.parquet(*paths)` looks at each path; more than 32 paths are listed by a job with one task per path. The
 driver knows names and sizes already. They go to the JVM as one byte array, and from there into Spark's own file index.
+
+Spark's index lists its root anew when it is refreshed. So an index of this process stands before it, which the JVM
+calls back.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
@@ -27,6 +32,65 @@ ORC_FORMAT: Final = f"{_SOURCES}.orc.OrcFileFormat"
 # With a recursive lookup Spark takes all files of the root, and infers no partition columns from their folders.
 _ALL_FILES = {"recursiveFileLookup": "true"}
 
+_answered = threading.local()
+"""What the JVM was answered last on each thread. py4j would let the JVM drop it before the JVM has taken it."""
+
+
+class KnownFiles:
+    """Spark's `FileIndex` of files that stay the same. The methods have the names that the JVM calls."""
+
+    class Java:
+        implements: Final = ["org.apache.spark.sql.execution.datasources.FileIndex"]
+
+    def __init__(self, spark: SparkSession, root: str, inputs: Sequence[tuple[str, int]], files: Any = None) -> None:
+        """`root`: tells the index from others. `inputs`: the files that Spark shows, as (URI, bytes). `files`: Spark's
+        own index of the files that it reads, unless `listFiles` says which.
+        """
+        self._spark, self._root, self._inputs, self._files = spark, root, inputs, files
+
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
+        """The files that a scan with these filters reads: all."""
+        return answer(self._files.listFiles(self._nothing(), self._nothing()))
+
+    def rootPaths(self) -> Any:  # noqa: N802
+        path = java_class(self._spark, "org.apache.hadoop.fs.Path")(self._root)
+        return answer(java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([path]))
+
+    def inputFiles(self) -> Any:  # noqa: N802
+        return answer(index_files(self._spark, self._inputs).inputFiles())
+
+    def refresh(self) -> None:
+        """Does nothing: a DataFrame shows the table as it was when the DataFrame was made."""
+
+    def sizeInBytes(self) -> int:  # noqa: N802
+        return sum(size_bytes for _, size_bytes in self._inputs)
+
+    def partitionSchema(self) -> Any:  # noqa: N802
+        return answer(self._spark._jsparkSession.parseDataType(_NO_COLUMNS))
+
+    def metadataOpsTimeNs(self) -> Any:  # noqa: N802
+        return answer(java_class(self._spark, "scala.Option").empty())
+
+    def hashCode(self) -> int:  # noqa: N802
+        return hash(self._root) & 0x7FFF_FFFF
+
+    def equals(self, other: Any) -> bool:
+        """`other`: an object of the JVM, which may stand for one of this process."""
+        return other is not None and bool(other.toString() == self.toString())
+
+    def toString(self) -> str:  # noqa: N802
+        return f"pyhudi({self._root})"
+
+    def _nothing(self) -> Any:
+        """No filters."""
+        return java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([])
+
+
+def answer(of_jvm: Any) -> Any:
+    """An object of the JVM, kept until this thread answers the next call, by when the JVM has taken it."""
+    _answered.last = of_jvm
+    return of_jvm
+
 
 def scan_known_files(
     spark: SparkSession,
@@ -36,26 +100,28 @@ def scan_known_files(
     times_ms: Sequence[int] = (),
     file_format: str = PARQUET_FORMAT,
 ) -> DataFrame:
-    """The rows of files of one format. Needs the gateway to the driver's JVM.
+    """The rows of files of one format.
 
     `times_ms`: what `_metadata.file_modification_time` shows for each file; empty: 1970.
     Filters and projections are pushed down as in any Spark scan.
     """
-    return scan_index(spark, index_files(spark, files, times_ms), schema, options, file_format)
+    times = times_ms or [0] * len(files)
+    index = KnownFiles(spark, root_of(files, times), files, index_files(spark, files, times))
+    return scan_index(spark, index, schema, options, file_format)
 
 
 def index_files(spark: SparkSession, files: Sequence[tuple[str, int]], times_ms: Sequence[int] = ()) -> Any:
-    """Spark's own index of these files, an `InMemoryFileIndex`.
-
-    Its root is made up, and named after its content. So two scans are equal to Spark only if they read the same files,
-    and refreshing a path that exists does not list them anew.
-    """
+    """Spark's own index of these files, an `InMemoryFileIndex`, which must not be refreshed: its root is made up."""
     content = encode_statuses(files, times_ms or [0] * len(files))
     return _in_memory_index(spark, _root(content), content, len(files), _ALL_FILES, None)
 
 
 def root_of(files: Sequence[tuple[str, int]], times_ms: Sequence[int]) -> str:
-    """The made-up root of an index of these files."""
+    """The made-up root of an index of these files, named after its content.
+
+    So two scans are equal to Spark only if they read the same files, and refreshing a path that exists does not touch
+    them.
+    """
     return _root(encode_statuses(files, times_ms))
 
 
@@ -71,16 +137,18 @@ def index_folders(spark: SparkSession, folders: Sequence[str], columns: t.Struct
 
 def scan_index(
     spark: SparkSession,
-    index: Any,
+    index: KnownFiles,
     schema: t.StructType,
     options: Mapping[str, str],
     file_format: str = PARQUET_FORMAT,
 ) -> DataFrame:
-    """The rows of the files in an index. `index`: a `FileIndex` of Spark. `file_format`: the class that reads them.
+    """The rows of the files that an index gives. `file_format`: the class that reads them.
 
+    Needs the gateway to the driver's JVM. This process must live as long as the DataFrame.
     Seen: Parquet's reader in Spark compares the values of a filter with those of a file's dictionary by their bits, so
     that `x = 0.0` leaves out files which have `-0.0`. Rows with floating point are read without asking dictionaries.
     """
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     session = spark._jsparkSession
     if _has_floats(schema):
         options = {**options, _ASKS_DICTIONARIES: "false"}

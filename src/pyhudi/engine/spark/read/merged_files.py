@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.base_files import CALENDAR, hadoop_uri, spark_uri
+from pyhudi.engine.spark.read.file_index import scan_index
 from pyhudi.engine.spark.read.filters import LeftBy
 from pyhudi.engine.spark.read.local_rows import KeptFiles
 from pyhudi.engine.spark.read.merge_design import base_size_bytes
-from pyhudi.engine.spark.read.pruned_index import PrunedIndex, ScanFile, scan_pruned
+from pyhudi.engine.spark.read.pruned_index import PrunedIndex, ScanFile
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.format.leaf_bounds import leaves_with_bounds
 from pyhudi.storage.open import open_storage
@@ -52,7 +53,7 @@ def scan_merged_files(
         root = hadoop_uri(kept.folder)
         paths = [planned_file.path for planned_file in slices]
         index = PrunedIndex(spark, root, inputs, partitions, plan.told_as_shown, schema, files_of, paths, left_by)
-        scan = scan_pruned(spark, index, schema, CALENDAR)
+        scan = scan_index(spark, index, schema, CALENDAR)
         kept.keep(scan, 0)
     return scan
 

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.java import elements, java_class
 from pyhudi.engine.spark.read.file_index import (
     PARQUET_FORMAT,
+    KnownFiles,
+    answer,
     index_files,
     index_folders,
     root_of,
@@ -36,9 +37,6 @@ from pyhudi.table.prune.partition_values import PathValues
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
 """Characters that Spark escapes in the folders of partition columns."""
-
-_answered = threading.local()
-"""What the JVM was answered last on each thread. py4j would let the JVM drop it before the JVM has taken it."""
 
 Values = Mapping[str, object]
 """What is known of all rows of a partition: column -> value."""
@@ -126,14 +124,11 @@ class KnownPartitions:
         return f"\n{sha256(repr(self._paths).encode()).hexdigest()}\n"
 
 
-class PrunedIndex:
-    """Spark's `FileIndex` over pieces of a table, each of one partition. The methods have the names that the JVM calls.
+class PrunedIndex(KnownFiles):
+    """An index over pieces of a table, each of one partition.
 
     `files_of`: gives the files of pieces, by their numbers. It is asked only for pieces that a query needs.
     """
-
-    class Java:
-        implements: Final = ["org.apache.spark.sql.execution.datasources.FileIndex"]
 
     def __init__(
         self,
@@ -151,7 +146,8 @@ class PrunedIndex:
         `partitions`: of each piece. `schema`: the columns of the scan. `left_by`: tells which pieces filters leave, by
         their `paths`.
         """
-        self._spark, self._root, self._inputs, self._files_of = spark, root, inputs, files_of
+        super().__init__(spark, root, inputs)
+        self._files_of = files_of
         numbers = {partition: number for number, partition in enumerate(dict.fromkeys(partitions))}
         self._partition_of = [numbers[partition] for partition in partitions]
         self._known = KnownPartitions(spark, list(numbers), values, schema)
@@ -165,14 +161,12 @@ class PrunedIndex:
         numbers = [at for at, partition in enumerate(self._partition_of) if left is None or partition in left]
         if self._left_by is not None and len(numbers) > 1:
             numbers = self._narrowed(numbers, data_filters, self._left_by)
-        nothing = java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([])
-
         with self._lock:
             if self._last is None or self._last[0] != numbers:
                 files = self._get_files(numbers)
                 named = [(file.uri, file.size_bytes) for file in files]
                 self._last = numbers, index_files(self._spark, named, [file.time_ms for file in files])
-            return _answer(self._last[1].listFiles(nothing, nothing))
+            return answer(self._last[1].listFiles(self._nothing(), self._nothing()))
 
     def _narrowed(self, numbers: list[int], filters: Any, left_by: LeftBy) -> list[int]:
         try:
@@ -186,34 +180,6 @@ class PrunedIndex:
             return self._files_of(numbers)
         except HudiError as error:  # the JVM shows the whole trace of Python: the sentence should not stand far below
             raise error.with_traceback(None) from None
-
-    def rootPaths(self) -> Any:  # noqa: N802
-        path = java_class(self._spark, "org.apache.hadoop.fs.Path")(self._root)
-        return _answer(java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([path]))
-
-    def inputFiles(self) -> Any:  # noqa: N802
-        return _answer(index_files(self._spark, self._inputs).inputFiles())
-
-    def refresh(self) -> None:
-        """Does nothing: a DataFrame shows the table as it was when the DataFrame was made."""
-
-    def sizeInBytes(self) -> int:  # noqa: N802
-        return sum(size_bytes for _, size_bytes in self._inputs)
-
-    def partitionSchema(self) -> Any:  # noqa: N802
-        return _answer(self._spark._jsparkSession.parseDataType('{"type":"struct","fields":[]}'))
-
-    def metadataOpsTimeNs(self) -> Any:  # noqa: N802
-        return _answer(java_class(self._spark, "scala.Option").empty())
-
-    def hashCode(self) -> int:  # noqa: N802
-        return hash(self._root) & 0x7FFF_FFFF
-
-    def equals(self, other: object) -> bool:
-        return isinstance(other, PrunedIndex) and other._root == self._root
-
-    def toString(self) -> str:  # noqa: N802
-        return f"pyhudi({self._root})"
 
 
 def scan_pruned_files(
@@ -238,21 +204,6 @@ def scan_pruned_files(
     chosen = lambda numbers: [files[at] for at in numbers]  # noqa: E731
     paths = [file.path for file in files]
     index = PrunedIndex(spark, root_of(named, times), named, partitions, values, schema, chosen, paths, left_by)
-    return scan_pruned(spark, index, schema, options, file_format)
-
-
-def scan_pruned(
-    spark: SparkSession,
-    index: PrunedIndex,
-    schema: t.StructType,
-    options: Mapping[str, str],
-    file_format: str = PARQUET_FORMAT,
-) -> DataFrame:
-    """The rows of the files that the index gives for a query.
-
-    Needs the gateway to the driver's JVM. This process must live as long as the DataFrame.
-    """
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     return scan_index(spark, index, schema, options, file_format)
 
 
@@ -292,9 +243,3 @@ def _unlike(word: str, names: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _answer(of_jvm: Any) -> Any:
-    """An object of the JVM, kept until this thread answers the next call, by when the JVM has taken it."""
-    _answered.last = of_jvm
-    return of_jvm
