@@ -160,6 +160,80 @@ def test_options_may_come_from_anywhere(registered: Any, tmp_path: Path) -> None
         assert [path.split("/")[0] for path in table.scan().files()] == ["city=oslo"]
 
 
+PAYLOADS = "org.apache.hudi.common.model."
+BUCKETED = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+
+
+@pytest.mark.parametrize("version", [8, *(pytest.param(version, marks=pytest.mark.long) for version in (6, 9))])
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [
+        ({"hoodie.datasource.write.payload.class": f"{PAYLOADS}OverwriteWithLatestAvroPayload"}, "last"),
+        ({"hoodie.compaction.payload.class": f"{PAYLOADS}OverwriteWithLatestAvroPayload"}, "last"),
+        ({"hoodie.datasource.write.payload.class": f"{PAYLOADS}DefaultHoodieRecordPayload"}, "greatest"),
+        ({"hoodie.datasource.write.payload.class": f"{PAYLOADS}EventTimeAvroPayload"}, "greatest"),
+        ({"hoodie.datasource.write.payload.class": f"{PAYLOADS}PartialUpdateAvroPayload"}, "greatest"),
+        ({"hoodie.datasource.write.payload.class": f"{PAYLOADS}OverwriteNonDefaultsWithLatestAvroPayload"}, "last"),
+        ({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, "last"),
+        ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, "last"),
+        ({"hoodie.populate.meta.fields": "false", **BUCKETED}, "greatest"),
+        ({"hoodie.datasource.write.drop.partition.columns": "true"}, "greatest"),
+        ({"hoodie.base.file.format": "ORC"}, "greatest"),
+        ({"hoodie.partition.metafile.use.base.format": "true"}, "greatest"),
+        ({"hoodie.bootstrap.index.enable": "false"}, "greatest"),
+        ({"hoodie.table.timeline.timezone": "LOCAL"}, "greatest"),
+    ],
+    ids=lambda said: " ".join(said.values()) if isinstance(said, dict) else said,
+)
+def test_the_first_write_makes_a_table_of_the_facts_that_its_options_say(
+    registered: Any, tmp_path: Path, said: dict[str, str], counts: str, version: int
+) -> None:
+    """Each later write says them again, as scripts do."""
+    path, options = str(tmp_path / "t"), {**OPTIONS, **said, "hoodie.write.table.version": version}
+    greater, smaller = (trips(registered, (ts, "a", float(ts), "oslo")) for ts in (5, 1))
+    refused = ("PartialUpdate", "NonDefaults") if version == 6 else ()
+    if any(word in text for word in refused for text in said.values()):
+        with pytest.raises(Unsupported, match="table_version=9"):
+            greater.write.format("hudi").options(**options).mode("append").save(path)
+        assert not HudiTable.exists(path)
+        return
+
+    greater.write.format("hudi").options(**options).mode("append").save(path)
+    smaller.write.format("hudi").options(**options).mode("append").save(path)
+
+    rows = fares(registered.read.format("hudi").load(path))
+    assert rows == {"last": {"a": 1.0}, "greatest": {"a": 5.0}}[counts]
+    made = HudiTable.create(
+        tmp_path / "made", name="trips", record_key="uuid", partition_by="city", ordering="ts", table_version=version,
+        properties=said,
+    )  # fmt: skip
+    assert facts_of(HudiTable.open(path)) == facts_of(made)
+
+
+def facts_of(table: HudiTable) -> dict[str, str]:
+    """What the table stores, without what a write adds to it."""
+    added = ("hoodie.table.metadata.", "hoodie.table.checksum", "hoodie.table.create.schema")
+    return {name: text for name, text in table.properties.items() if not name.startswith(added)}
+
+
+def test_an_overwrite_that_says_another_merge_mode_makes_another_table(registered: Any, tmp_path: Path) -> None:
+    path, latest = str(tmp_path / "t"), f"{PAYLOADS}OverwriteWithLatestAvroPayload"
+    said = {**OPTIONS, "hoodie.datasource.write.payload.class": latest}
+
+    def save(mode: str, options: dict[str, object], ts: int) -> int:
+        rows = trips(registered, (ts, "a", float(ts), "oslo"))
+        rows.write.format("hudi").options(**options).mode(mode).save(path)
+        return len(HudiTable.open(path).timeline())
+
+    assert save("append", OPTIONS, 5) == 1
+    with pytest.raises(Invalid, match="has 'EVENT_TIME_ORDERING' as its merge mode"):
+        save("append", said, 6)
+    assert save("overwrite", said, 7) == 1
+    assert save("overwrite", said, 8) == 2  # the same facts: a commit, and history stays
+    assert save("append", said, 3) == 3
+    assert fares(registered.read.format("hudi").load(path)) == {"a": 3.0}
+
+
 def test_an_unknown_option_names_the_nearest(registered: Any, tmp_path: Path) -> None:
     rows = trips(registered, (1, "a", 1.0, "oslo"))
     writer = rows.write.format("hudi").options(**OPTIONS)

@@ -17,6 +17,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import NO_CALL, WriteCall
 from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import (
     DATA_SKIPPING,
     DATA_SKIPPING_FAILURE,
@@ -24,15 +25,16 @@ from pyhudi.options.read_options import (
     WHERE,
     read_request_from_options,
 )
-from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.resolve import PAYLOAD_CLASS, find_fact, is_delete_payload, merge_options
 from pyhudi.options.table_facts import Fact, FactValue
+from pyhudi.options.verdicts import find_entry
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.open import parse_location
 from pyhudi.table.changes.incremental import OnCleaned
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
-from pyhudi.table.facts.config import CDC_ENABLED, CDC_MODE, table_config
+from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
-from pyhudi.table.facts.key_properties import PREFIX, SPELLED_ANEW, bare_name
+from pyhudi.table.facts.key_properties import PREFIX, bare_name
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.versions import NEW_TABLE_VERSION
 from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
@@ -60,17 +62,8 @@ _KEEPS_DUPLICATES = {
 }
 """Of an overwrite: nothing is stored that a row could double."""
 
-_STORED = (
-    "hoodie.database.name",
-    "hoodie.datasource.write.hive_style_partitioning",
-    "hoodie.datasource.write.partitionpath.urlencode",
-    "hoodie.record.merge.mode",
-    CDC_ENABLED,
-    CDC_MODE,
-    LOGICAL_TIMESTAMP,
-    *SPELLED_ANEW,
-)
-"""Facts of a table that are stored as they are written; the others have arguments of their own."""
+_ARGUMENTS = (Fact.NAME, Fact.RECORD_KEY, Fact.ORDERING, Fact.TABLE_TYPE, Fact.VERSION)
+"""Facts of a new table that have arguments of their own; any other is stored as it is written."""
 
 
 def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) -> "DataFrame":
@@ -315,7 +308,7 @@ def _new_table(options: Mapping[str, str], *, version: int = NEW_TABLE_VERSION) 
     name = find_fact(options, Fact.NAME)
     if not isinstance(name, str):
         raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
-    stored = {name: text for name, text in options.items() if name in _STORED or name.startswith(PREFIX)}
+    stored = {name: text for name, text in options.items() if _is_stored(name, text)}
     return NewTable(
         name=name,
         record_key=_columns(find_fact(options, Fact.RECORD_KEY)),
@@ -326,6 +319,15 @@ def _new_table(options: Mapping[str, str], *, version: int = NEW_TABLE_VERSION) 
         create_schema=None,
         properties={**_bucket_options(options), **stored},
     )
+
+
+def _is_stored(name: str, text: str) -> bool:
+    """Whether a new table stores an option of its first write as it is written."""
+    if name == PAYLOAD_CLASS and is_delete_payload(text):
+        return False  # it is about the rows of this write
+    entry = find_entry(name)
+    is_fact = entry.kind is Kind.PROPERTY or (entry.fact is not None and entry.fact not in _ARGUMENTS)
+    return is_fact or name == LOGICAL_TIMESTAMP or name.startswith(PREFIX)
 
 
 def _bucket_options(options: Mapping[str, str]) -> dict[str, str]:
