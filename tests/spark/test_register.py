@@ -166,7 +166,7 @@ BUCKETED = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2
 
 @pytest.mark.parametrize("version", [8, *(pytest.param(version, marks=pytest.mark.long) for version in (6, 9))])
 @pytest.mark.parametrize(
-    ("said", "counts"),
+    "said, counts",
     [
         ({"hoodie.datasource.write.payload.class": f"{PAYLOADS}OverwriteWithLatestAvroPayload"}, "last"),
         ({"hoodie.compaction.payload.class": f"{PAYLOADS}OverwriteWithLatestAvroPayload"}, "last"),

@@ -239,6 +239,16 @@ def test_a_script_deletes_by_the_payload_of_deletes(script: Script) -> None:
     assert script.fares() == {"b": 2.0, "c": 3.0, "d": 4.0}
 
 
+def test_a_script_deletes_by_a_column_that_marks_deletes(script: Script) -> None:
+    """The table has no such column yet, and a literal of Spark is never null."""
+    frame = script.spark.read.format("hudi").load(script.path).where("uuid = 'a'").select("ts", "uuid", "fare", "city")
+    marked = frame.withColumn("_hoodie_is_deleted", f.lit(True))
+
+    marked.write.format("hudi").options(**OPTIONS, **{OPERATION: "upsert"}).mode("append").save(script.path)
+
+    assert script.fares() == {"b": 2.0, "c": 3.0, "d": 4.0}
+
+
 def test_a_script_soft_deletes_with_nulls(script: Script) -> None:
     frame = script.spark.read.format("hudi").load(script.path).where("uuid = 'a'").select("ts", "uuid", "fare", "city")
     frame = frame.withColumn("fare", f.lit(None).cast("double")).withColumn("ts", f.col("ts") + 1)

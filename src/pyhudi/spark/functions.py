@@ -86,18 +86,12 @@ def _hudi_table_changes(
     kind = str(query_type or "latest_state").lower()
     if start is None:
         raise Invalid(f"{what}: expected 'earliest' or an instant as the third argument, found nothing")
-    begin, until = _instant(start), None if end is None else _instant(end)
+    begin, until = str(start), None if end is None else str(end)
     if kind == "latest_state":
         return found.incremental(begin, until).to_spark(session.spark)
     if kind == "cdc":
         return found.cdc(begin, until).as_json().to_spark(session.spark)
     raise Invalid(f"{what}: expected 'latest_state' or 'cdc', found '{query_type}'")
-
-
-def _instant(said: object) -> str:
-    """An instant as an argument says it. Minutes alone are taken, too, as in Apache Hudi's guide: `202305160000`."""
-    text = str(said)
-    return text.ljust(_SECONDS, "0") if text.isdigit() and _MINUTES <= len(text) < _SECONDS else text
 
 
 def _hudi_query_timeline(session: SqlSession, table: object, archived: object) -> DataFrame:
@@ -152,7 +146,6 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] =
 
 _EVERY = "__all_partitions__"
 _METADATA = "key string, type int, filesystemMetadata map<string, struct<size: bigint, isDeleted: boolean>>"
-_MINUTES, _SECONDS = len("202305160000"), len("20230516000000")
 
 _TIMELINE = (
     "Timestamp string, Action string, State string, Completion_Time string, File_Name string, "

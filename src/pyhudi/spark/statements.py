@@ -199,7 +199,7 @@ def _makes_hudi_table(session: SqlSession, head: Head) -> bool:
 
 def _is_of_hudi(head: Head) -> bool:
     """Whether a CALL may be of Hudi: procedures of other catalogs have the catalog's name in front."""
-    return len(head.target) == 1 or head.target[0].lower() in ("system", "spark_catalog")
+    return len(head.target) == 1 or head.target[0].lower() in ("system", "spark_catalog", "hudi")
 
 
 def _says_format(head: Head) -> bool:

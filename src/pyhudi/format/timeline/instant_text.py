@@ -21,6 +21,7 @@ EARLIEST_WORDS = frozenset({"earliest", "000"})
 _NO_YEAR = "0000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = re.compile(r"[0-9]{14}|[0-9]{17}")
+_BEGINNING = re.compile(r"[0-9]{1,13}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 
@@ -87,6 +88,17 @@ def instant_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) 
         f"{what}={value!r}: expected an instant (14 or 17 digits), a date (yyyy-MM-dd) or a timestamp "
         "(yyyy-MM-dd HH:mm:ss[.SSS])"
     )
+
+
+def bound_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) -> str:
+    """The instant text of a range's bound: as `instant_from_user`, or the beginning of an instant.
+
+    Instants compare as plain texts, so `20230516` stands before every instant of that day, and `0` before all. Seen:
+    Apache Hudi takes any text; its quick start begins with `0`.
+    """
+    if isinstance(value, str) and _BEGINNING.fullmatch(value.strip()):
+        return value.strip().ljust(INSTANT_DIGITS, "0")
+    return instant_from_user(value, zone, what=what)
 
 
 def _parse(parse: Callable[[str], T], text: str, what: str) -> T:

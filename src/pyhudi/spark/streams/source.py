@@ -12,7 +12,7 @@ from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
-from pyhudi.format.timeline.instant_text import EARLIEST_WORDS, instant_from_user
+from pyhudi.format.timeline.instant_text import EARLIEST_WORDS, bound_from_user
 from pyhudi.options.read_options import METADATA, WHERE
 from pyhudi.options.stream_settings import EARLIEST, LATEST, START_OFFSET, StreamSourceSettings
 from pyhudi.table.changes.incremental import OnCleaned
@@ -89,7 +89,7 @@ class TableBatches:
             return BEGINNING
         if stated == LATEST:
             return self.newest()
-        return instant_from_user(stated, self._snapshot().zone, what=f"option '{START_OFFSET}'")
+        return bound_from_user(stated, self._snapshot().zone, what=f"option '{START_OFFSET}'")
 
     def end(self, after: str, until: str | None, *, is_first: bool, is_limited: bool) -> str | None:
         snapshot = self._snapshot()

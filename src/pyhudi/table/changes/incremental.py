@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.format.names import BaseFileName, join
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.instant_text import EARLIEST_WORDS, instant_from_user
+from pyhudi.format.timeline.instant_text import EARLIEST_WORDS, bound_from_user
 from pyhudi.format.timeline.records import REWRITES
 from pyhudi.options.read_options import FALLBACK
 from pyhudi.predicate import Predicate
@@ -48,8 +48,8 @@ def commit_range(
     """The range that a caller's bounds stand for. `query`: names it in errors. Raises: Invalid for a text that is no
     time."""
     is_earliest = start is None or (isinstance(start, str) and start.lower() in EARLIEST_WORDS)
-    first = None if is_earliest else instant_from_user(start, snapshot.zone, what="start")  # type: ignore[arg-type]
-    last = None if end is None else instant_from_user(end, snapshot.zone, what="end")
+    first = None if is_earliest else bound_from_user(start, snapshot.zone, what="start")  # type: ignore[arg-type]
+    last = None if end is None else bound_from_user(end, snapshot.zone, what="end")
     if first is not None and last is not None and first > last:
         raise Invalid(f"{query}: expected a start at or before the end, found start='{start}', end='{end}'")
     return CommitRange(first, last)

@@ -293,7 +293,7 @@ class _Comparison:
                 )
             elif beside_missing and not self._takes_some:
                 self.problems.append(f"column '{where}' ({field.type}) is not in the table")
-            elif not field.nullable and not self._settings.makes_new_columns_nullable:
+            elif not (field.nullable or self._settings.makes_new_columns_nullable or where == IS_DELETED):
                 self.problems.append(
                     f"column '{where}' ({field.type}, never null) is not in the table, whose rows have no value for "
                     "it: expected a new column that may be null, or hoodie.datasource.write.new.columns.nullable=true"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import Invalid
-from pyhudi.format.timeline.instant_text import format_instant, instant_from_user, parse_instant_ms
+from pyhudi.format.timeline.instant_text import bound_from_user, format_instant, instant_from_user, parse_instant_ms
 
 KOLKATA = timezone(timedelta(hours=5, minutes=30))
 EPOCH_MS = 1_795_258_757_123  # 2026-11-21 10:59:17.123 UTC
@@ -91,6 +91,23 @@ def test_what_users_write_becomes_an_instant_in_utc(value: str | date | datetime
 @pytest.mark.parametrize(
     "value, instant",
     [
+        ("0", "0" * 17),
+        ("2026", "20260000000000000"),
+        ("20261121", "20261121000000000"),
+        ("202611211059", "20261121105900000"),
+        ("20261121105917", "20261121105917"),
+        ("2026-11-21 10:59:17", "20261121105917999"),
+    ],
+)
+def test_fewer_digits_bound_a_range_as_the_plain_text_does(value: str, instant: str) -> None:
+    assert bound_from_user(value, UTC, what="start") == instant
+    for other in ("20251231235959999", "20261121105917123", "20270101000000000"):
+        assert not value.isdigit() or (other > value) == (other > instant)
+
+
+@pytest.mark.parametrize(
+    "value, instant",
+    [
         ("2026-11-21", "20261121000000000"),
         ("2026-11-21 10:59:17", "20261121105917999"),
         (datetime(2026, 11, 21, 10, 59, 17), "20261121105917000"),
@@ -122,3 +139,6 @@ def test_values_without_a_zone_are_in_the_tables_zone(value: str | datetime, ins
 def test_anything_else_is_refused_with_the_arguments_name(value: object) -> None:
     with pytest.raises(Invalid, match=r"^as_of="):
         instant_from_user(value, UTC, what="as_of")  # type: ignore[arg-type]
+    if value != "2026":
+        with pytest.raises(Invalid, match=r"^start="):
+            bound_from_user(value, UTC, what="start")  # type: ignore[arg-type]
