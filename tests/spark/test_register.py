@@ -246,6 +246,19 @@ def test_an_unknown_option_names_the_nearest(registered: Any, tmp_path: Path) ->
         registered.read.format("hudi").option("hoodie.datasource.query.typ", "snapshot").load(str(tmp_path / "t"))
 
 
+def test_options_that_are_none_of_hudis_are_passed_over(registered: Any, tmp_path: Path) -> None:
+    """Scripts of other services say them, and Spark hands on whatever is said."""
+    others = {"className": "org.apache.hudi", "header": "true", "mergeSchema": "true"}
+    rows, path = trips(registered, (1, "a", 1.0, "oslo")), str(tmp_path / "t")
+
+    rows.write.format("hudi").options(**OPTIONS, **others).mode("append").save(path)
+    rows.write.format("hudi").options(**OPTIONS, **others).mode("overwrite").save(path)
+
+    assert fares(registered.read.format("hudi").options(**others).load(path)) == {"a": 1.0}
+    with pytest.raises(Invalid, match=r"nearest known name is 'as\.of\.instant'"):
+        registered.read.format("hudi").option("as.of.instnat", "2026-11-21").load(path)
+
+
 def test_overwrite_keeps_the_old_table_when_the_new_one_cannot_be(registered: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "trips")
     rows = trips(registered, (1, "a", 1.0, "oslo"))

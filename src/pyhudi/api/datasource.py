@@ -25,7 +25,7 @@ from pyhudi.options.read_options import (
     WHERE,
     read_request_from_options,
 )
-from pyhudi.options.resolve import PAYLOAD_CLASS, find_fact, is_delete_payload, merge_options
+from pyhudi.options.resolve import PAYLOAD_CLASS, find_fact, is_delete_payload, merge_options, without_others
 from pyhudi.options.table_facts import Fact, FactValue
 from pyhudi.options.verdicts import find_entry
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -71,7 +71,7 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
 
     The option `pyhudi.where` is the scan's `where`: the rows that it keeps, pruned by the table's indexes, too.
     """
-    given = {name: value for name, value in options.items() if name != WHERE}
+    given = {name: value for name, value in without_others(options).items() if name != WHERE}
     where = None if options.get(WHERE, "") in ("", None) else options[WHERE]
     request = read_request_from_options(given)
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
@@ -120,7 +120,7 @@ def save_dataframe(
     in Spark. `call`: what else goes with the commit; its options do not count.
     """
     load_named(options)
-    merged = merge_options(write=options, opened=None, table={})
+    merged = merge_options(write=without_others(options), opened=None, table={})
     operation = _operation(merged)
     if operation == _BOOTSTRAP:
         _bootstrap(dataframe, path, mode, merged)
@@ -178,7 +178,7 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     Raises: as `save_dataframe`.
     """
     load_named(options)
-    merged = merge_options(write=options, opened=None, table={})
+    merged = merge_options(write=without_others(options), opened=None, table={})
     if _operation(merged) == _BOOTSTRAP:
         raise Invalid(f"{_OPERATION}='{_BOOTSTRAP}': makes a table of files once; expected an operation that adds rows")
     AfterCommitSettings.from_options(merged)

@@ -77,12 +77,28 @@ def check_known(name: str) -> None:
 
     Raises: Invalid for any other name, with the nearest known name.
     """
-    names, prefixes = known_names()
-    if name in names or (name.startswith(prefixes) and name not in prefixes):
+    if _is_known(name):
         return
-    nearest = difflib.get_close_matches(name, sorted(names), n=1, cutoff=0.6)
+    nearest = _nearest(name)
     hint = f"the nearest known name is '{nearest[0]}'" if nearest else "no known name is near it"
     raise Invalid(f"option '{name}': expected a name that Apache Hudi knows, found an unknown one; {hint}")
+
+
+def is_of_others(name: str) -> bool:
+    """Whether an option of a DataFrame is none of ours, nor a misspelled one: Spark hands on whatever a script says,
+    such as `className` for other services.
+    """
+    return not (name.startswith(("hoodie", OWN_PREFIX)) or _is_known(name) or _nearest(name))
+
+
+def _is_known(name: str) -> bool:
+    names, prefixes = known_names()
+    return name in names or (name.startswith(prefixes) and name not in prefixes)
+
+
+def _nearest(name: str) -> list[str]:
+    """The known name that is nearest to an unknown one, if one is near."""
+    return difflib.get_close_matches(name, sorted(known_names()[0]), n=1, cutoff=0.6)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.options.entries import DELETE_PAYLOAD, Entry, Kind
-from pyhudi.options.names import canonical_name, check_known
+from pyhudi.options.names import canonical_name, check_known, is_of_others
 from pyhudi.options.registered import OwnKind, is_registered
 from pyhudi.options.table_facts import Fact, FactValue, TableFacts, parse_fact, short_class_name, show_fact
 from pyhudi.options.verdicts import fact_names, find_entry
@@ -212,13 +212,24 @@ def _hold_against_property(name: str, text: str, table: Mapping[str, str]) -> No
 def note_unused(name: str) -> None:
     """Log an option without effect, once in a process."""
     entry = find_entry(name)
-    if entry.kind is not Kind.HARMLESS:
-        return
+    if entry.kind is Kind.HARMLESS:
+        _log_once(name, entry.note)
+
+
+def without_others(options: Mapping[str, object]) -> dict[str, object]:
+    """The options of a DataFrame without those that are not Hudi's. Each of these is logged, once in a process."""
+    others = [name for name in options if isinstance(name, str) and is_of_others(name)]
+    for name in others:
+        _log_once(name, "it is no option of Hudi")
+    return {name: value for name, value in options.items() if name not in others}
+
+
+def _log_once(name: str, reason: str) -> None:
     with _named_lock:
         is_new = name not in _named
         _named.add(name)
     if is_new:
-        _log.info("option '%s' has no effect here: %s", name, entry.note)
+        _log.info("option '%s' has no effect here: %s", name, reason)
 
 
 def _stored(table: Mapping[str, str]) -> dict[str, str]:

@@ -73,7 +73,7 @@ class StreamSourceSettings:
         """
         own = {name.lower(): name for name in (_SHORT_START, COMMITS_MAX, BYTES_MAX)}
         limits = {own[name.lower()]: str(value) for name, value in given.items() if name.lower() in own}
-        options = {name: value for name, value in given.items() if name.lower() not in own}
+        options = without_others({name: value for name, value in given.items() if name.lower() not in own})
         values = OptionValues(limits)
         start = _start(options, limits.get(_SHORT_START, ""))
         request = read_request_from_options(_as_incremental(options))
