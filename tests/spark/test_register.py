@@ -246,6 +246,45 @@ def test_an_unknown_option_names_the_nearest(registered: Any, tmp_path: Path) ->
         registered.read.format("hudi").option("hoodie.datasource.query.typ", "snapshot").load(str(tmp_path / "t"))
 
 
+@pytest.mark.parametrize(
+    "said, follow",
+    [
+        ({}, 1),
+        ({"hoodie.compact.inline.max.delta.commits": "2"}, 3),
+        ({"hoodie.datasource.compaction.async.enable": "false", "hoodie.compact.inline.max.delta.commits": "2"}, 3),
+        ({"hoodie.datasource.compaction.async.enable": "true"}, 0),
+        ({"hoodie.compact.inline": "false"}, 0),
+        ({"hoodie.compact.schedule.inline": "true"}, 0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("by_sql", [False, pytest.param(True, marks=pytest.mark.long)], ids=["DataFrame", "SQL"])
+def test_compactions_follow_batches_as_in_apache_hudi(
+    registered: Any, tmp_path: Path, said: dict[str, str], follow: int, by_sql: bool
+) -> None:
+    """Seen: of seven upserts, 1.0.2 and 1.2.0 compact after the fifth; after each second one where told so."""
+    path = str(tmp_path / "t")
+    options = {**OPTIONS, **said, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    if by_sql:
+        stated = ", ".join(f"'{name}' = '{text}'" for name, text in said.items())
+        registered.sql(
+            f"CREATE TABLE compacted ({DDL}) USING hudi LOCATION '{path}' TBLPROPERTIES "
+            f"(type = 'mor', primaryKey = 'uuid', preCombineField = 'ts'{', ' + stated if stated else ''})"
+        )
+
+    for ts in range(7):
+        if by_sql:
+            registered.sql(f"INSERT INTO compacted VALUES ({ts}, 'a', {ts}.5, 'oslo')")
+        else:
+            rows = trips(registered, (ts, "a", ts + 0.5, "oslo"))
+            rows.write.format("hudi").options(**options).mode("append").save(path)
+
+    assert fares(registered.read.format("hudi").load(path)) == {"a": 6.5}
+    assert [instant.action for instant in HudiTable.open(path).timeline()].count("commit") == follow
+    if by_sql:
+        registered.sql("DROP TABLE compacted")
+
+
 def test_options_that_are_none_of_hudis_are_passed_over(registered: Any, tmp_path: Path) -> None:
     """Scripts of other services say them, and Spark hands on whatever is said."""
     others = {"className": "org.apache.hudi", "header": "true", "mergeSchema": "true"}

@@ -49,6 +49,7 @@ def test_commits_are_shown(filled: Sql) -> None:
         "deltacommit", 1, 2,
     ]  # fmt: skip
     assert len(asked(filled, "CALL show_commits('t', 1)")) == 1
+    assert len(asked(filled, "CALL hudi.show_commits('t', 1)")) == 1
     with pytest.raises(Invalid, match="limit => 'x': expected a number"):
         filled("CALL show_commits('t', limit => 'x')")
     path = filled.table("t").path

@@ -29,6 +29,7 @@ from pyhudi.options.resolve import PAYLOAD_CLASS, find_fact, is_delete_payload, 
 from pyhudi.options.table_facts import Fact, FactValue
 from pyhudi.options.verdicts import find_entry
 from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.services.compaction.settings import compaction_of_batches
 from pyhudi.storage.open import parse_location
 from pyhudi.table.changes.incremental import OnCleaned
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
@@ -194,6 +195,8 @@ def _write(
 ) -> None:
     operation = _operation_without_keys(table, dataframe, operation, options)
     call_options = {k: v for k, v in options.items() if k not in (_OPERATION, _TO_DELETE)}
+    if call is NO_CALL and table.table_type == "MERGE_ON_READ":  # a stream compacts beside its batches
+        call_options |= compaction_of_batches({**table.properties, **call_options})
     said = replace(call, options=call_options)
 
     if operation == "delete_partition":

@@ -8,7 +8,10 @@ _MERGERS = (
     "DefaultSparkRecordMerger",
     "OverwriteWithLatestMerger",
 )
-_SYNC = "no catalog is told about commits; " + COMES_LATER
+_SYNC = (
+    "a write to a path tells no catalog; on Spark, write by the table's name (saveAsTable, or CREATE TABLE … LOCATION "
+    "and INSERT), which keeps the entry of a Hive metastore up to date"
+)
 _CLUSTERING = (
     "nothing runs beside a write; hoodie.clustering.inline clusters after writes, HudiTable.cluster() when called"
 )

@@ -6,6 +6,7 @@ from typing import Final, Self
 
 from pyhudi.errors import Invalid
 from pyhudi.options.read_options import AS_OF, BEGIN, END, INCREMENTAL_FORMAT, QUERY_TYPE, read_request_from_options
+from pyhudi.options.resolve import without_others
 from pyhudi.options.values import OptionValues, count, flag
 
 CHECKPOINT_IDENTIFIER: Final = "hoodie.datasource.write.streaming.checkpoint.identifier"

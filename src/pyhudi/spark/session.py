@@ -21,6 +21,7 @@ from pyhudi.errors import NotFound
 from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import DATA_SKIPPING, METADATA
 from pyhudi.options.verdicts import find_entry
+from pyhudi.services.compaction.settings import compaction_of_batches
 from pyhudi.sql.insert_settings import OF_SQL
 from pyhudi.sql.plain_conditions import Plain, plain_conditions
 from pyhudi.sql.words import Name
@@ -73,7 +74,12 @@ class SqlSession:
 
     def open(self, entry: CatalogEntry) -> HudiTable:
         """The table of an entry, with the session's options and those of the entry's TBLPROPERTIES for its writes."""
-        return HudiTable.open(entry.path, options=self.options_of_writes(entry))
+        options = self.options_of_writes(entry)
+        table = HudiTable.open(entry.path, options=options)
+        if table.table_type != "MERGE_ON_READ":
+            return table
+        added = compaction_of_batches({**table.properties, **options})
+        return HudiTable.open(entry.path, options={**options, **added}) if added else table
 
     def options_of_writes(self, entry: CatalogEntry | None) -> dict[str, str]:
         """As `write_options`, without the options that only SQL goes by."""

@@ -81,7 +81,7 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
         case t.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{name}.{f.name}")) for f in kind.fields])
 
-    raise Invalid(f"column '{name}' of Spark type {kind.simpleString()}: a Hudi table cannot hold it; cast it first")
+    raise Invalid(f"column '{name}' of Spark type {kind.simpleString()}: this release cannot store it; cast it first")
 
 
 def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column:

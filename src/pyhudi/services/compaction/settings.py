@@ -10,6 +10,8 @@ from pyhudi.options.values import OptionValues, count, flag
 from pyhudi.predicate.patterns import checked_java_regex
 
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
+_INLINE, _SCHEDULED = "hoodie.compact.inline", "hoodie.compact.schedule.inline"
+_ASYNC = "hoodie.datasource.compaction.async.enable"
 STRATEGY = "hoodie.compaction.strategy"
 REGEX = "hoodie.compaction.partition.path.regex"
 
@@ -55,8 +57,8 @@ class CompactionSettings:
     a log compaction. Spec: format/actions.md section 8.
     """
 
-    is_inline: bool = flag("hoodie.compact.inline", False)
-    is_scheduled_inline: bool = flag("hoodie.compact.schedule.inline", False)
+    is_inline: bool = flag(_INLINE, False)
+    is_scheduled_inline: bool = flag(_SCHEDULED, False)
     trigger: CompactionTrigger = CompactionTrigger.COMMITS
     deltacommits_max: int = count("hoodie.compact.inline.max.delta.commits", 5)
     seconds_max: int = count("hoodie.compact.inline.max.delta.seconds", 3_600, least=0)
@@ -100,3 +102,14 @@ def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
     known = tuple(strategy.value for strategy in CompactionStrategy)
     named = [short_class_name(name) for name in text.split(",") if name.strip()]
     return tuple(CompactionStrategy(OptionValues({STRATEGY: name}).choice(STRATEGY, "", known)) for name in named)
+
+
+def compaction_of_batches(stated: Mapping[str, str]) -> dict[str, str]:
+    """The options by which a compaction that is due follows a DataFrame or statement written to a merge-on-read table.
+
+    None where it is stated whether one does, or that it runs elsewhere. `stated`: the options and the table's
+    properties. Seen: so do Apache Hudi's data source and its SQL.
+    """
+    values = OptionValues(stated)
+    runs_elsewhere = values.flag(_SCHEDULED, False) or values.flag(_ASYNC, False)
+    return {} if stated.get(_INLINE, "").strip() or runs_elsewhere else {_INLINE: "true"}
