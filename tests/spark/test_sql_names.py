@@ -285,6 +285,14 @@ def test_partition_columns_are_named_once(sql: Sql) -> None:
         "'hoodie.datasource.write.partitionpath.urlencode' = 'true', 'hoodie.table.cdc.enabled' = 'true'",
         "preCombineField = 'ts', 'hoodie.record.merge.mode' = 'COMMIT_TIME_ORDERING'",
         f"'hoodie.datasource.write.partitionpath.field' = 'dt:timestamp', {TIMES}",
+        "'hoodie.populate.meta.fields' = 'false', 'hoodie.table.timeline.timezone' = 'LOCAL'",
+        "'hoodie.datasource.write.drop.partition.columns' = 'true', 'hoodie.base.file.format' = 'ORC'",
+        "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.PartialUpdateAvroPayload'",
+        "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.OverwriteWithLatestAvroPayload'",
+        "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.PartialUpdateAvroPayload', "
+        "'hoodie.write.table.version' = '9'",
+        "payloadClass = 'org.apache.hudi.common.model.AWSDmsAvroPayload', 'hoodie.write.table.version' = '9'",
+        "preCombineField = 'ts', 'hoodie.payload.delete.field' = 'name', 'hoodie.payload.delete.marker' = 'D'",
     ],
 )
 def test_a_table_that_is_made_anew_keeps_what_is_not_said(sql: Sql, facts: str) -> None:

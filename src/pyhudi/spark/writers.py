@@ -34,10 +34,15 @@ _APPENDS, _MAKES = ("append",), ("create", "createOrReplace")
 
 _PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 _GENERATOR, _TIMES = "hoodie.table.keygenerator.type", "hoodie.keygen.timebased."
-_MERGE_MODE = "hoodie.record.merge.mode"
+_PAYLOAD = "hoodie.compaction.payload.class"
+_PAYLOADS = (_PAYLOAD, "hoodie.table.legacy.payload.class")
+_MERGES = ("hoodie.record.merge.mode", "hoodie.record.merge.strategy.id")
+_MERGE_DETAILS = (Fact.DELETE_FIELD, Fact.DELETE_MARKER, Fact.PARTIAL_UPDATE_MODE, Fact.UNAVAILABLE_VALUE)
 _STAY = (
     "hoodie.database.name", "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode", "hoodie.table.cdc.enabled",
+    "hoodie.table.cdc.supplemental.logging.mode", "hoodie.populate.meta.fields", "hoodie.table.timeline.timezone",
+    "hoodie.datasource.write.drop.partition.columns", "hoodie.table.base.file.format",
 )  # fmt: skip
 
 
@@ -197,11 +202,12 @@ def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table:
 def _staying(stored: HudiTable, said: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
     """Facts that stay when a table is made anew, where nothing is said that they hang on: `said`, `partition_by`."""
     names = list(_STAY)
-    merges_otherwise = _says(said, Fact.MERGE_MODE, Fact.ORDERING) or any("payload" in name for name in said)
-    if not merges_otherwise and stored.properties.get(_MERGE_MODE) in ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"):
-        names.append(_MERGE_MODE)
-
     kinds: dict[str, str] = {}
+    if not (_says(said, Fact.MERGE_MODE, Fact.ORDERING) or any("payload" in name for name in said)):
+        payload = next((text for name in _PAYLOADS if (text := stored.properties.get(name))), "")
+        kinds |= {_PAYLOAD: payload} if payload else {}
+        names += [*(() if payload else _MERGES), *(name for fact in _MERGE_DETAILS for name in fact_names(fact))]
+
     has_other_keys = bool(partition_by) or _says(said, Fact.KEY_GENERATOR, Fact.RECORD_KEY, Fact.PARTITION_BY)
     if not has_other_keys and stored.properties.get(_GENERATOR) in ("TIMESTAMP", "CUSTOM"):
         kinds[_PARTITION_PATH] = stored.properties["hoodie.table.partition.fields"]
