@@ -27,6 +27,7 @@ OPTIONS = {
     "hoodie.insert.shuffle.parallelism": 2,
 }
 OPERATION = "hoodie.datasource.write.operation"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
 DDL = "ts long, uuid string, fare double, city string"
 
 
@@ -374,14 +375,31 @@ def test_the_name_of_the_format_is_taken_in_any_case_of_letters(registered: Any,
     assert fares(registered.read.format("Hudi").load(path)) == {"a": 1.0}
 
 
-def test_a_path_within_a_table_names_the_table(registered: Any, tmp_path: Path) -> None:
-    """Scripts of old releases load `path + "/*/*"`."""
+@pytest.mark.parametrize("has_logs", [False, True], ids=["base files", "logs"])
+def test_a_path_below_a_table_is_that_of_its_partitions(registered: Any, tmp_path: Path, has_logs: bool) -> None:
+    """Scripts of old releases load `path + "/*/*"`, or the folder of a partition."""
     path = str(tmp_path / "t")
-    trips(registered, (1, "a", 1.0, "oslo")).write.format("hudi").options(**OPTIONS).mode("append").save(path)
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": "MERGE_ON_READ" if has_logs else "COPY_ON_WRITE"}
+    rows = [(1, "a", 1.0, "no/oslo"), (1, "b", 2.0, "no/bergen"), (1, "c", 3.0, "it's_%/rome"), (1, "d", 4.0, "no2")]
+    for ts in (1, 2):
+        frame = trips(registered, *((ts, *row[1:]) for row in rows))
+        frame.write.format("hudi").options(**options).mode("append").save(path)
 
-    for below in ("oslo", "*", "*/*/*/*", "oslo/"):
+    def keys(below: str, **read: str) -> str:
+        return "".join(sorted(fares(registered.read.format("hudi").options(**read).load(f"{path}{below}"))))
+
+    for below in ("", "/", "/*", "/*/*", "/*/*/*/*"):
+        assert keys(below) == "abcd"
+    assert keys("/no") == keys("/no/*") == keys("/no/*/*") == "ab"
+    assert keys("/no/oslo") == keys("/no/oslo/") == keys("/no/oslo/*") == "a"
+    assert keys("/it's_%") == "c"
+    assert keys("/no2/*") == "d"
+    assert keys("/no", **{"pyhudi.where": "fare > 1.5"}) == "b"
+    for below in ("/n", "/no/os*", "/*/oslo", "/no/oslo/x.parquet", "/{no,no2}"):
         with pytest.raises(NotFound, match=rf"below the table '{path}'; load that"):
-            registered.read.format("hudi").load(f"{path}/{below}")
+            keys(below)
+    with pytest.raises(NotFound, match="expected the path of a table, whose changes"):
+        keys("/no", **{"hoodie.datasource.query.type": "incremental", BEGIN: "0"})
     with pytest.raises(NotFound, match="check the path, or create a table"):
         registered.read.format("hudi").load(f"{tmp_path}/x")
 

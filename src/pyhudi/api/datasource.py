@@ -1,7 +1,6 @@
 """PySpark's `hudi` format over `HudiTable`: options to calls, with the names that Apache Hudi's users know."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,9 @@ from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
 from pyhudi.api.own_names import load_named
 from pyhudi.api.table import HudiTable
+from pyhudi.api.table_paths import open_at_or_above
 from pyhudi.api.writes import NO_CALL, WriteCall
-from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported
+from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import (
@@ -53,9 +53,6 @@ _OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
 _BOOTSTRAP = "bootstrap"
 _CALLS = ("upsert", "insert", "bulk_insert", *_DELETES, *_OVERWRITES, _BOOTSTRAP)
 
-_LEVELS_MAX = 5
-"""Of folders, between a path that is no table and the table that it may be meant for."""
-
 _COMBINE = "hoodie.combine.before.insert"
 _KEEPS_DUPLICATES = {
     "hoodie.datasource.insert.dup.policy": "none",
@@ -76,39 +73,17 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
     where = None if options.get(WHERE, "") in ("", None) else options[WHERE]
     request = read_request_from_options(given)
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
-    table = _open(path, {METADATA: request.metadata_enabled, **skipping})
+    table, chosen = open_at_or_above(path, {METADATA: request.metadata_enabled, **skipping})
+    if chosen is not None:
+        if request.wants_changes or request.query_type == "incremental":
+            raise NotFound(f"{path}: expected the path of a table, whose changes a query gives; found a partition's")
+        where = chosen if where is None else f"({where}) AND {chosen}"
     if request.wants_changes:
         return table.cdc(request.start, request.end, where=where).as_json().to_spark(spark)
     if request.query_type == "incremental":
         on_cleaned: OnCleaned = "rows" if request.takes_what_is_left else "error"
         return table.incremental(request.start, request.end, where=where, on_cleaned=on_cleaned).to_spark(spark)
     return table.scan(as_of=request.as_of, query=request.query_type, where=where).to_spark(spark)
-
-
-def _open(path: str, options: Mapping[str, object]) -> HudiTable:
-    """Raises: NotFound, which names the table where the path is one of its folders or a pattern of them."""
-    try:
-        return HudiTable.open(path, options=options)
-    except NotFound as error:
-        above = find_table_at_or_above(path.rstrip("/").rpartition("/")[0])
-        if above is None:
-            raise
-        raise NotFound(
-            f"{path}: expected the path of a table, found one below the table '{above}'; load that, and choose "
-            "partitions with where(...)"
-        ) from error
-
-
-def find_table_at_or_above(path: str) -> str | None:
-    """The table that a path is, or lies below; None for any other path, and for one that cannot be looked at."""
-    for _ in range(_LEVELS_MAX):
-        if not path:
-            break
-        with suppress(HudiError):  # what is above a bucket is no folder, and another process may see what this cannot
-            if HudiTable.exists(path):
-                return path
-        path = path.rpartition("/")[0]
-    return None
 
 
 def save_dataframe(

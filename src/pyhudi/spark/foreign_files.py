@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.api.datasource import find_table_at_or_above
+from pyhudi.api.table_paths import find_table_at_or_above
 from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.sql.catalog import find_table_above, path_of
 from pyhudi.errors import Unsupported

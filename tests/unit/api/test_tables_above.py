@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.api.datasource import find_table_at_or_above
+from pyhudi.api.table_paths import find_table_at_or_above
 from pyhudi.errors import Unavailable
 
 
