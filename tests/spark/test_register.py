@@ -294,6 +294,14 @@ def test_options_that_are_none_of_hudis_are_passed_over(registered: Any, tmp_pat
     rows.write.format("hudi").options(**OPTIONS, **others).mode("append").save(path)
     rows.write.format("hudi").options(**OPTIONS, **others).mode("overwrite").save(path)
 
+    named = rows.write.format("hudi").options(**OPTIONS, **others)
+    for mode in ("append", "append", "overwrite"):
+        named.mode(mode).saveAsTable("trips")
+    rows.writeTo("trips").options(**others).append()
+    rows.write.options(**others).insertInto("trips")
+    assert fares(registered.table("trips")) == {"a": 1.0}
+    registered.sql("DROP TABLE trips")
+
     assert fares(registered.read.format("hudi").options(**others).load(path)) == {"a": 1.0}
     with pytest.raises(Invalid, match=r"nearest known name is 'as\.of\.instant'"):
         registered.read.format("hudi").option("as.of.instnat", "2026-11-21").load(path)

@@ -11,6 +11,7 @@ from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.errors import Invalid, NotFound
+from pyhudi.options.resolve import without_others
 from pyhudi.options.table_facts import Fact
 from pyhudi.options.verdicts import fact_names
 from pyhudi.spark.definitions import columns_text, make_table
@@ -233,7 +234,7 @@ def _typed(table: HudiTable, rows: DataFrame, *, by_name: bool) -> DataFrame:
 
 
 def _options(table: StatedTable) -> dict[str, str]:
-    return {name: str(value) for name, value in table.options.items() if name != "path"}
+    return {name: str(value) for name, value in without_others(table.options).items() if name != "path"}
 
 
 def _facts_only_once(options: dict[str, str]) -> dict[str, str]:
