@@ -88,7 +88,7 @@ def is_of_others(name: str) -> bool:
     """Whether an option of a DataFrame is none of ours, nor a misspelled one: Spark hands on whatever a script says,
     such as `className` for other services.
     """
-    return not (name.startswith(("hoodie", OWN_PREFIX)) or _is_known(name) or _nearest(name))
+    return not (name.lower().startswith(("hoodie", OWN_PREFIX)) or _is_known(name) or _nearest(name))
 
 
 def _is_known(name: str) -> bool:

@@ -218,7 +218,9 @@ def note_unused(name: str) -> None:
 
 def without_others(options: Mapping[str, object]) -> dict[str, object]:
     """The options of a DataFrame without those that are not Hudi's. Each of these is logged, once in a process."""
-    others = [name for name in options if isinstance(name, str) and is_of_others(name)]
+    prefix = _metadata_prefix(options)
+    named = [name for name in options if isinstance(name, str) and not _is_metadata(name, prefix)]
+    others = [name for name in named if is_of_others(name)]
     for name in others:
         _log_once(name, "it is no option of Hudi")
     return {name: value for name, value in options.items() if name not in others}

@@ -6,7 +6,6 @@ from typing import Final, Self
 
 from pyhudi.errors import Invalid
 from pyhudi.options.read_options import AS_OF, BEGIN, END, INCREMENTAL_FORMAT, QUERY_TYPE, read_request_from_options
-from pyhudi.options.resolve import without_others
 from pyhudi.options.values import OptionValues, count, flag
 
 CHECKPOINT_IDENTIFIER: Final = "hoodie.datasource.write.streaming.checkpoint.identifier"
@@ -74,7 +73,7 @@ class StreamSourceSettings:
         """
         own = {name.lower(): name for name in (_SHORT_START, COMMITS_MAX, BYTES_MAX)}
         limits = {own[name.lower()]: str(value) for name, value in given.items() if name.lower() in own}
-        options = without_others({name: value for name, value in given.items() if name.lower() not in own})
+        options = {name: value for name, value in given.items() if name.lower() not in own}
         values = OptionValues(limits)
         start = _start(options, limits.get(_SHORT_START, ""))
         request = read_request_from_options(_as_incremental(options))

@@ -18,7 +18,7 @@ from pyhudi.options import verdicts as option_table
 from pyhudi.options.entries import Kind
 from pyhudi.options.names import ALIASES, canonical_name, known_names
 from pyhudi.options.read_options import FALLBACK, ReadRequest, read_request_from_options
-from pyhudi.options.resolve import check_known, check_table_facts, find_fact, merge_options
+from pyhudi.options.resolve import check_known, check_table_facts, find_fact, merge_options, without_others
 from pyhudi.options.table_facts import Fact, TableFacts
 from pyhudi.options.verdicts import find_entry
 
@@ -97,6 +97,17 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) ->
 def test_a_name_without_a_neighbour_is_refused_all_the_same() -> None:
     with pytest.raises(Invalid, match=r"option 'zzz': .*no known name is near it"):
         check_known("zzz")
+
+
+def test_options_of_a_dataframe_that_are_none_of_hudis_are_left_out() -> None:
+    """A misspelled name is one of Hudi's, and so is what goes into the metadata of a commit."""
+    prefix = {"hoodie.datasource.write.commitmeta.key.prefix": "note."}
+    kept = {"hoodie.no.such": "1", "HOODIE.TABLE.NAME": "t", "as.of.instnat": "0", "path": "/t", "pyhudi.where": "x"}
+
+    assert without_others({**kept, "_note": "x", "className": "org.apache.hudi", "header": "true"}) == {
+        **kept, "_note": "x",
+    }  # fmt: skip
+    assert without_others({**prefix, "note.author": "x", "_note": "x"}) == {**prefix, "note.author": "x"}
 
 
 @pytest.mark.parametrize("name", ["path", "as.of.instant", "hoodie.streamer.source.kafka.topic", "hoodie.table.name"])
