@@ -154,7 +154,7 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     Raises: as `save_dataframe`.
     """
     load_named(options)
-    merged = merge_options(write=without_others(options), opened=None, table={})
+    merged = merge_options(write=options, opened=None, table={})
     if _operation(merged) == _BOOTSTRAP:
         raise Invalid(f"{_OPERATION}='{_BOOTSTRAP}': makes a table of files once; expected an operation that adds rows")
     AfterCommitSettings.from_options(merged)
@@ -170,8 +170,8 @@ def _write(
 ) -> None:
     operation = _operation_without_keys(table, dataframe, operation, options)
     call_options = {k: v for k, v in options.items() if k not in (_OPERATION, _TO_DELETE)}
-    if call is NO_CALL and table.table_type == "MERGE_ON_READ":  # a stream compacts beside its batches
-        call_options |= compaction_of_batches({**table.properties, **call_options})
+    if call is NO_CALL:  # a stream compacts beside its batches
+        call_options |= compaction_of_batches(table.table_type, {**table.properties, **call_options})
     said = replace(call, options=call_options)
 
     if operation == "delete_partition":

@@ -35,7 +35,7 @@ def open_at_or_above(path: str, options: Mapping[str, object]) -> tuple[HudiTabl
         if not folder:
             return table, None
         partitions = _partitions_below(table, folder)
-        if not partitions or not _tells_partitions(table):
+        if not partitions:
             raise NotFound(
                 f"{path}: expected the path of a table or of its partitions, found another one below the table "
                 f"'{above}'; load that, and choose rows with where(...)"
@@ -56,16 +56,8 @@ def find_table_at_or_above(path: str) -> str | None:
 
 
 def _partitions_below(table: HudiTable, folder: str) -> list[str]:
-    """The partitions that a folder is, or that lie below it."""
-    if _PATTERNS.intersection(folder):
+    """The partitions that a folder is, or that lie below it, if rows tell which one they lie in."""
+    snapshot = table._access.snapshot()
+    if _PATTERNS.intersection(folder) or not snapshot.config.has_meta_fields:
         return []
-    found: list[str] = []
-    for pattern in (folder, f"{folder}/*"):
-        with suppress(NotFound):
-            found += table.partitions_like([pattern])
-    return found
-
-
-def _tells_partitions(table: HudiTable) -> bool:
-    """Whether rows tell the partitions that they lie in."""
-    return table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"
+    return [path for path in snapshot.listing.partitions() if path == folder or path.startswith(f"{folder}/")]

@@ -76,9 +76,7 @@ class SqlSession:
         """The table of an entry, with the session's options and those of the entry's TBLPROPERTIES for its writes."""
         options = self.options_of_writes(entry)
         table = HudiTable.open(entry.path, options=options)
-        if table.table_type != "MERGE_ON_READ":
-            return table
-        added = compaction_of_batches({**table.properties, **options})
+        added = compaction_of_batches(table.table_type, {**table.properties, **options})
         return HudiTable.open(entry.path, options={**options, **added}) if added else table
 
     def options_of_writes(self, entry: CatalogEntry | None) -> dict[str, str]:

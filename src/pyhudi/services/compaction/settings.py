@@ -104,12 +104,14 @@ def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
     return tuple(CompactionStrategy(OptionValues({STRATEGY: name}).choice(STRATEGY, "", known)) for name in named)
 
 
-def compaction_of_batches(stated: Mapping[str, str]) -> dict[str, str]:
-    """The options by which a compaction that is due follows a DataFrame or statement written to a merge-on-read table.
+def compaction_of_batches(table_type: str, stated: Mapping[str, str]) -> dict[str, str]:
+    """The options by which a compaction that is due follows a DataFrame or statement written to a table.
 
-    None where it is stated whether one does, or that it runs elsewhere. `stated`: the options and the table's
-    properties. Seen: so do Apache Hudi's data source and its SQL.
+    None for copy-on-write tables, and where it is stated whether one does, or that it runs elsewhere.
+    `stated`: the options and the table's properties. Seen: so do Apache Hudi's data source and its SQL.
     """
+    if table_type != "MERGE_ON_READ":
+        return {}
     values = OptionValues(stated)
     runs_elsewhere = values.flag(_SCHEDULED, False) or values.flag(_ASYNC, False)
     return {} if stated.get(_INLINE, "").strip() or runs_elsewhere else {_INLINE: "true"}

@@ -105,9 +105,10 @@ def scan_known_files(
     `times_ms`: what `_metadata.file_modification_time` shows for each file; empty: 1970.
     Filters and projections are pushed down as in any Spark scan.
     """
-    times = times_ms or [0] * len(files)
-    index = KnownFiles(spark, root_of(files, times), files, index_files(spark, files, times))
-    return scan_index(spark, index, schema, options, file_format)
+    content = encode_statuses(files, times_ms or [0] * len(files))
+    root = _root(content)
+    known = _in_memory_index(spark, root, content, len(files), _ALL_FILES, None)
+    return scan_index(spark, KnownFiles(spark, root, files, known), schema, options, file_format)
 
 
 def index_files(spark: SparkSession, files: Sequence[tuple[str, int]], times_ms: Sequence[int] = ()) -> Any:
