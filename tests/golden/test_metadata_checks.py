@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
-from tests.support.golden_tables import GoldenTables
+from tests.support.golden_tables import GoldenTables, golden_names
 
 TABLES = [
     "mor_mdt_all_v6_h0150", "mor_mdt_all_v8_h102", "cow_mdt_all_v9_h120", "mor_mdt_all_v9_h120",
@@ -37,3 +37,22 @@ def test_values_that_the_indexes_do_not_know_are_told(golden: GoldenTables, tmp_
     found = HudiTable.open(tmp_path / "table").metadata.validate()
     told = {one.metadata_partition for one in found.differences}
     assert {"column_stats", "partition_stats"} <= told
+
+
+def test_every_record_of_apache_hudi_is_read_once(golden: GoldenTables) -> None:
+    seen = 0
+    for name in golden_names():
+        metadata = HudiTable.open(golden.get(name).path).metadata
+        if not metadata.partitions_in_use:
+            continue
+        for partition in metadata.partitions_in_use:
+            records = metadata.read_records([partition]).read_all()
+            keys = records["key"].to_pylist()
+            assert len({*keys, None}) == len(keys) + 1, (name, partition)
+        listed = [
+            dict(files) for files in metadata.read_records(["files"]).read_all()["filesystemMetadata"].to_pylist()
+        ]
+        files = metadata.list_files()
+        assert sum(map(len, listed)) == len(files) + len(metadata.list_partitions()), name
+        seen += 1
+    assert seen > 50

@@ -13,9 +13,10 @@ from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
 from pyhudi.api.own_names import load_named
 from pyhudi.api.table import HudiTable
-from pyhudi.api.table_paths import open_at_or_above
+from pyhudi.api.table_paths import data_table_of, open_at_or_above
 from pyhudi.api.writes import NO_CALL, WriteCall
 from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
+from pyhudi.format.names import METADATA_TABLE
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import (
@@ -23,6 +24,7 @@ from pyhudi.options.read_options import (
     DATA_SKIPPING_FAILURE,
     METADATA,
     WHERE,
+    ReadRequest,
     read_request_from_options,
 )
 from pyhudi.options.resolve import PAYLOAD_CLASS, find_fact, is_delete_payload, merge_options, without_others
@@ -73,6 +75,8 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
     where = None if options.get(WHERE, "") in ("", None) else options[WHERE]
     request = read_request_from_options(given)
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
+    if (data_table := data_table_of(path)) is not None:
+        return _metadata_records(spark, data_table, request, where)
     table, chosen = open_at_or_above(path, {METADATA: request.metadata_enabled, **skipping})
     if chosen is not None:
         if request.wants_changes or request.query_type == "incremental":
@@ -84,6 +88,19 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
         on_cleaned: OnCleaned = "rows" if request.takes_what_is_left else "error"
         return table.incremental(request.start, request.end, where=where, on_cleaned=on_cleaned).to_spark(spark)
     return table.scan(as_of=request.as_of, query=request.query_type, where=where).to_spark(spark)
+
+
+def _metadata_records(
+    spark: "SparkSession", data_table: str, request: ReadRequest, where: object | None
+) -> "DataFrame":
+    """The records of a metadata table that is loaded by its path, as Apache Hudi's users do."""
+    if request.query_type != "snapshot" or request.as_of is not None:
+        raise Unsupported(
+            f"{data_table}/{METADATA_TABLE}: expected a query of the records as they are now, found another query type "
+            "or a moment; changes and older states are asked of the table itself"
+        )
+    rows = HudiTable.open(data_table).metadata.records_to_spark(spark)
+    return rows if where is None else rows.where(str(where))
 
 
 def save_dataframe(

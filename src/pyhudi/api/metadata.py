@@ -4,11 +4,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.api import frames
 from pyhudi.api.access import list_storage, locked_access, metadata_upkeep, table_access
 from pyhudi.api.handle import prepare_call
 from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
@@ -17,6 +18,7 @@ from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.metadata.kinds.all_records import RecordSlice, read_records, record_columns, record_slices
 from pyhudi.metadata.kinds.registry import KINDS, LISTING, find_kind
 from pyhudi.metadata.store.files_partition import MetadataListing, read_files_partition
 from pyhudi.metadata.store.indexes import MetadataIndexes
@@ -30,6 +32,9 @@ from pyhudi.txn.action.participants import CommitParticipant
 from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, write_session
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.hold import Hold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 ListedBy: TypeAlias = Literal["metadata", "storage"]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -170,9 +175,7 @@ class TableMetadata:
             raise Invalid(f"keys='{keys}': expected a sequence of keys, such as ['{keys}']")
         snapshot = self._snapshot()
         table = self._table(snapshot)
-        if metadata_partition not in snapshot.config.metadata_partitions:
-            known = ", ".join(snapshot.config.metadata_partitions)
-            raise NotFound(f"{self._access.location.uri}: no metadata partition '{metadata_partition}'; it has {known}")
+        self._refuse_absent(snapshot, metadata_partition)
         kind = find_kind(metadata_partition)
         if kind is None or not kind.has_readable_keys:
             names = ", ".join(one.name for one in KINDS if one.has_readable_keys)
@@ -181,6 +184,25 @@ class TableMetadata:
             )
         indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
         return kind.records(indexes, metadata_partition, keys)
+
+    def read_records(self, metadata_partitions: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The records of these metadata partitions, or of all that are in use, merged, in Apache Hudi's columns.
+
+        Columns: `key`, `type`, and a struct for each kind of record, null for other kinds: `filesystemMetadata`,
+        `BloomFilterMetadata`, `ColumnStatsMetadata`, `recordIndexMetadata`, and from table version 8 on
+        `SecondaryIndexMetadata`. A bound of a column is a struct with a member for each type: `member0`, `member1`, ….
+        Memory: the records of one file group, encoded, twice. Raises: NotFound for a metadata partition that the table
+        does not have; CorruptFile, naming the file.
+        """
+        snapshot, table, slices = self._records(metadata_partitions)
+        batches = (batch for one in slices for batch in read_records(table, snapshot.timeline, one))
+        return pa.RecordBatchReader.from_batches(record_columns(table), batches)
+
+    def records_to_spark(self, spark: "SparkSession", metadata_partitions: Sequence[str] | None = None) -> "DataFrame":
+        """As `read_records`, as a Spark DataFrame, read by tasks: a share of the file groups each."""
+        snapshot, table, slices = self._records(metadata_partitions)
+        engine = frames.spark_engine()
+        return engine.records_to_dataframe(spark, self._access.location, table, snapshot.timeline, slices)
 
     def time_listings(
         self, *, partitions_max: int = PARTITIONS_TIMED_MAX, on_progress: Progress = no_progress
@@ -264,6 +286,22 @@ class TableMetadata:
                 "or the next write, makes it anew with the indexes that are named"
             )
         return table
+
+    def _records(self, asked: Sequence[str] | None) -> tuple[Snapshot, MetadataTable, list[RecordSlice]]:
+        snapshot = self._snapshot()
+        table = self._table(snapshot)
+        if asked is None:
+            return snapshot, table, record_slices(table, snapshot.config.metadata_partitions)
+        if isinstance(asked, str):
+            raise Invalid(f"metadata_partitions='{asked}': expected a sequence of names, such as ['{asked}']")
+        for name in asked:
+            self._refuse_absent(snapshot, name)
+        return snapshot, table, record_slices(table, asked)
+
+    def _refuse_absent(self, snapshot: Snapshot, metadata_partition: str) -> None:
+        if metadata_partition not in snapshot.config.metadata_partitions:
+            known = ", ".join(snapshot.config.metadata_partitions)
+            raise NotFound(f"{self._access.location.uri}: no metadata partition '{metadata_partition}'; it has {known}")
 
     def _listing(self, listed_by: ListedBy) -> FileListing:
         snapshot = self._snapshot()

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import HudiError, NotFound
+from pyhudi.format.names import METADATA_TABLE
 from pyhudi.format.schema.conversion import PARTITION_PATH
 from pyhudi.sql.words import quoted_text
 
@@ -41,6 +42,12 @@ def open_at_or_above(path: str, options: Mapping[str, object]) -> tuple[HudiTabl
                 f"'{above}'; load that, and choose rows with where(...)"
             ) from error
         return table, f"{PARTITION_PATH} IN ({', '.join(map(quoted_text, partitions))})"
+
+
+def data_table_of(path: str) -> str | None:
+    """The table whose metadata table lies at this path; None for any other path."""
+    path = path.rstrip("/")
+    return path.removesuffix(f"/{METADATA_TABLE}") if path.endswith(f"/{METADATA_TABLE}") else None
 
 
 def find_table_at_or_above(path: str) -> str | None:

@@ -124,13 +124,8 @@ def _hudi_filesystem_view(session: SqlSession, table: object, sub_path: object) 
 
 
 def _hudi_metadata(session: SqlSession, table: object) -> DataFrame:
-    """`hudi_metadata(t)`: the partitions and files that the metadata table lists, without the records of indexes."""
-    found = table_of(session, table, what="hudi_metadata").metadata
-    listed = {_EVERY: dict.fromkeys(found.list_partitions(), (0, False))}
-    for partition, name, size in zip(*(column.to_pylist() for column in found.list_files().columns), strict=True):
-        listed.setdefault(partition or ".", {})[name] = (size, False)
-    rows = [(key, 1 if key == _EVERY else 2, files) for key, files in listed.items()]
-    return session.rows(rows, _METADATA)
+    """`hudi_metadata(t)`: the records of the metadata table, those of indexes among them."""
+    return table_of(session, table, what="hudi_metadata").metadata.records_to_spark(session.spark)
 
 
 _FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] = {
@@ -143,9 +138,6 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[..., DataFrame], tuple[str, ...]]]] =
     "hudi_metadata": (_hudi_metadata, ("table",)),
 }
 """The functions, with the names of their arguments."""
-
-_EVERY = "__all_partitions__"
-_METADATA = "key string, type int, filesystemMetadata map<string, struct<size: bigint, isDeleted: boolean>>"
 
 _TIMELINE = (
     "Timestamp string, Action string, State string, Completion_Time string, File_Name string, "

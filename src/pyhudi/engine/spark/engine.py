@@ -5,6 +5,7 @@ Not in the package's `__init__`, which every task imports: tasks need little of 
 
 from pyhudi.engine.spark.executor import SparkExecutor
 from pyhudi.engine.spark.read.changes import changes_to_dataframe
+from pyhudi.engine.spark.read.metadata_records import records_to_dataframe
 from pyhudi.engine.spark.read.scan import plan_to_dataframe
 from pyhudi.engine.spark.session import session_access, session_of, spark_access
 from pyhudi.engine.spark.slice_work import SparkSliceWork
@@ -18,6 +19,7 @@ __all__ = [
     "changes_to_dataframe",
     "dataframe_of_source",
     "plan_to_dataframe",
+    "records_to_dataframe",
     "runs_on_this_machine",
     "session_access",
     "session_of",
