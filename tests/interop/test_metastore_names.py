@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.interop.test_sql_statements import GROUPS, answer
@@ -23,6 +24,12 @@ pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
 COLUMNS = "id INT, name STRING COMMENT 'who', price DOUBLE, ts BIGINT, dt STRING"
 PROPERTIES = "TBLPROPERTIES (type = '{type}', primaryKey = 'id', preCombineField = 'ts')"
+SYNC = {
+    "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "dt",
+    "hoodie.datasource.write.precombine.field": "ts", "hoodie.datasource.hive_sync.enable": "true",
+    "hoodie.datasource.hive_sync.mode": "hms", "hoodie.datasource.hive_sync.database": "d",
+    "hoodie.datasource.hive_sync.partition_fields": "dt", "hoodie.write.table.version": "9",
+}  # fmt: skip
 INPUTS = {
     "cow": "org.apache.hudi.hadoop.HoodieParquetInputFormat",
     "mor": "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat",
@@ -197,6 +204,44 @@ def test_statements_in_turns(sides: Sides, at: int, maker_name: str, tmp_path: P
         side.sql("RESET hoodie.spark.sql.insert.into.operation")
         side.sql("RESET hoodie.spark.sql.merge.into.partial.updates")
     sides.theirs.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("maker_name", ["ours", "theirs"])
+def test_a_sync_by_path_makes_the_names_of_hudi(sides: Sides, maker_name: str, table_type: str) -> None:
+    """The entries that a write to a path makes are those of Apache Hudi's sync. Both write on, by path and by name."""
+    name = f"synced_{maker_name}_{table_type[:3].lower()}"
+    path = sides.place / name
+    options = SYNC | {"hoodie.datasource.write.table.type": table_type, "hoodie.datasource.hive_sync.table": name}
+    order: list[Any] = [sides.ours, sides.theirs] if maker_name == "ours" else [sides.theirs, sides.ours]
+
+    def rows(*ids: int, ts: int) -> pa.Table:
+        return pa.table({"id": list(ids), "ts": [ts] * len(ids), "dt": [f"d{one}" for one in ids]})
+
+    order[0].write(path, rows(1, 2, ts=1), **options)
+    order[1].write(path, rows(2, 3, ts=2), **options)
+    of_name = [name, f"{name}_ro", f"{name}_rt"] if table_type == "MERGE_ON_READ" else [name]
+    listed = rows_of(sides.ours, f"SHOW TABLES IN d LIKE '{name}*'")
+    assert sorted(table for _, table, _ in listed) == sorted(of_name)
+    for one in of_name:
+        entry = sides.entry(one)
+        has_logs = table_type == "MERGE_ON_READ" and not one.endswith("_ro")
+        assert (entry["type"], entry["input"]) == ("EXTERNAL_TABLE", INPUTS["mor" if has_logs else "cow"])
+        assert entry["partitions"] == {dt: f"file:{path}/{dt}" for dt in ("d1", "d2", "d3")}
+        assert [column for column, _ in entry["columns"]][5:] == ["id", "ts"]
+        assert entry["partition_columns"] == [["dt", "string"]]
+        is_new = has_logs or table_type == "COPY_ON_WRITE"
+        expected = [(1, 1, "d1"), (2, 2 if is_new else 1, "d2"), (3, 2, "d3")]
+        assert sides.both(f"SELECT id, ts, dt FROM {one}", one) == expected, one
+
+    order[1].sql(f"INSERT INTO {name} VALUES (4, 3, 'd4')")
+    order[0].sql(f"UPDATE {name} SET ts = 9 WHERE id = 1")
+    assert sides.both(f"SELECT id, ts, dt FROM {name}", name) == [
+        (1, 9, "d1"),
+        (2, 2, "d2"),
+        (3, 2, "d3"),
+        (4, 3, "d4"),
+    ]
 
 
 def test_a_metastore_of_the_session_in_turns(tmp_path: Path) -> None:

@@ -426,3 +426,10 @@ def test_calls_of_a_writer_that_would_be_ignored_are_refused(registered: Any, tm
         writer().sortBy("uuid").save(path)
     assert not HudiTable.exists(path)
     writer().partitionBy("city").save(path)
+
+
+def test_a_sync_needs_a_session_with_a_metastore(registered: Any, tmp_path: Path) -> None:
+    asked = OPTIONS | {"hoodie.datasource.hive_sync.enable": "true"}
+    with pytest.raises(Unsupported, match="enableHiveSupport"):
+        trips(registered, (1, "a", 1.0, "oslo")).write.format("hudi").options(**asked).save(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()

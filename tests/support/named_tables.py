@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from tests.support.reference.client import ReferenceFailed, ReferenceHudi, Worker
 from tests.support.reference.environment import PROJECT, reference_java_home
-from tests.support.reference.server import serve, start_session, store
+from tests.support.reference.server import hudi_commands, serve, start_session, store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +50,21 @@ class OwnSql:
     def sql(self, text: str) -> Any:
         stored = self.worker.ask("sql", text=text)
         return None if stored is None else ReferenceHudi._fetch(self, stored)  # type: ignore[arg-type]
+
+    def write(self, path: Path, rows: pa.Table, /, **options: object) -> None:
+        """A DataFrame to a path, as an upsert."""
+        ReferenceHudi.write(self, path, rows, **options)  # type: ignore[arg-type]
+
+    def stream_in(self, path: Path, rows: pa.Table, checkpoint: Path, /, **options: object) -> None:
+        """A stream of one batch to a path."""
+        source = checkpoint.with_name(f"{checkpoint.name}.source")
+        source.mkdir()
+        pq.write_table(rows, source / "rows.parquet")
+        schema = ", ".join(f"{one.name} {'long' if pa.types.is_int64(one.type) else 'string'}" for one in rows.schema)
+        self.worker.ask(
+            "stream_in", path=str(path), source=str(source), checkpoint=str(checkpoint), schema=schema,
+            options={name: str(value) for name, value in options.items()}, mode="append",
+        )  # fmt: skip
 
     def entry(self, database: str, name: str) -> dict[str, Any]:
         """What the metastore has of a name, as Hive's own client gives it."""
@@ -107,7 +125,7 @@ def _commands(spark: SparkSession) -> dict[str, Callable[..., Any]]:
             },
         }
 
-    return {"sql": sql, "entry": entry}
+    return {"sql": sql, "entry": entry, **{name: hudi_commands(spark)[name] for name in ("write", "stream_in")}}
 
 
 if __name__ == "__main__":

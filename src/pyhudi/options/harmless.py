@@ -7,7 +7,7 @@ from pyhudi.options.entries import Entry, harmless
 
 _NO_SERVER = "there is no timeline server; whoever needs the timeline reads it from the store"
 _ONE_HBASE = "it only says how the index HBASE works, and hoodie.index.type=HBASE is refused"
-_ONE_SYNC = "it only says how a catalog is told about commits, and the options that ask for that are refused"
+_ONE_SYNC = "it only says how another catalog than the session's Hive metastore is told of commits"
 _ONE_MANAGER = "it only says how the table service manager is reached, and the options that ask for it are refused"
 _ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
 _ONE_SQL = "an inner switch of Apache Hudi's SQL; UPDATE and MERGE INTO write whole rows in one commit by themselves"
@@ -84,12 +84,12 @@ _INDEXES = {
 _SYNC = harmless(
     _ONE_SYNC,
     *(f"hoodie.datasource.hive_sync.{name}" for name in (
-        "assume_date_partitioning", "auto_create_database", "base_file_format", "batch_num", "bucket_sync",
-        "bucket_sync_spec", "create_managed_table", "database", "filter_pushdown_enabled", "filter_pushdown_max_size",
-        "ignore_exceptions", "jdbcurl", "metastore.uris", "mode", "omit_metadata_fields", "partition_extractor_class",
+        "assume_date_partitioning", "base_file_format", "batch_num", "bucket_sync",
+        "bucket_sync_spec", "create_managed_table", "filter_pushdown_enabled", "filter_pushdown_max_size",
+        "ignore_exceptions", "jdbcurl", "mode", "omit_metadata_fields", "partition_extractor_class",
         "partition_fields", "password", "recreate_table_on_error", "schema_string_length_thresh", "serde_properties",
-        "skip_ro_suffix", "support_timestamp", "sync_as_datasource", "sync_comment", "table", "table.strategy",
-        "table_properties", "use_jdbc", "use_pre_apache_input_format", "use_spark_catalog", "username",
+        "support_timestamp", "sync_as_datasource", "sync_comment", "table_properties", "use_jdbc",
+        "use_pre_apache_input_format", "use_spark_catalog", "username",
     )),
     *(f"hoodie.datasource.meta.sync.{name}" for name in (
         "base.path", "glue.all_partitions_read_parallelism", "glue.changed_partitions_read_parallelism",
@@ -98,8 +98,8 @@ _SYNC = harmless(
     )),
     "hoodie.datasource.meta_sync.condition.sync",
     *(f"hoodie.meta.sync.{name}" for name in (
-        "client.tool.class", "decode_partition", "incremental", "metadata_file_listing", "no_partition_metadata",
-        "sync_snapshot_with_table_name", "touch.partitions.enabled",
+        "decode_partition", "incremental", "metadata_file_listing", "no_partition_metadata",
+        "touch.partitions.enabled",
     )),
     "hoodie.meta_sync.global.replicate.timestamp", "hoodie.meta_sync.spark.version", "hoodie.incremental.use.database",
     "hoodie.spark.polaris.catalog.class",

@@ -9,8 +9,8 @@ _MERGERS = (
     "OverwriteWithLatestMerger",
 )
 _SYNC = (
-    "a write to a path tells no catalog; on Spark, write by the table's name (saveAsTable, or CREATE TABLE … LOCATION "
-    "and INSERT), which keeps the entry of a Hive metastore up to date"
+    "a metastore is told by Spark DataFrames that are written to a path in a session with enableHiveSupport(), and by "
+    "every write to a table's name there; no other write tells one"
 )
 _CLUSTERING = (
     "nothing runs beside a write; hoodie.clustering.inline clusters after writes, HudiTable.cluster() when called"

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from pyhudi.api.datasource import load_table, save_dataframe
+from pyhudi.api.datasource import load_table
 from pyhudi.engine.spark.classes import classes_of
 from pyhudi.engine.spark.register import wrap_readers_and_writers
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
 from pyhudi.spark.foreign_files import refuse_folder
+from pyhudi.spark.metastore_sync import PathWrites
 from pyhudi.spark.names import register_sql
 from pyhudi.storage.scratch import sweep_once
 
@@ -30,7 +31,7 @@ def register(spark: "SparkSession") -> None:
         spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
     """
     classes = classes_of(type(spark))
-    wrap_readers_and_writers(classes, load=load_table, save=save_dataframe, refuse=refuse_folder)
-    register_sql(spark, classes)
+    session_of = register_sql(spark, classes)
+    wrap_readers_and_writers(classes, load=load_table, save=PathWrites(session_of).save, refuse=refuse_folder)
     if runs_on_this_machine(spark):
         sweep_once(scratch_folder(spark), setting="spark.local.dir")

@@ -15,21 +15,20 @@ from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import refuse_unshared
-from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, SessionCatalog, path_of
-from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, refuse_collations, reordered
+from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, SessionCatalog, path_of
+from pyhudi.engine.spark.sql.columns import nullable, parsed_columns, refuse_collations, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
 from pyhudi.spark.kept_entries import is_kept, keep_entry, stands_beside
+from pyhudi.spark.new_entries import put_entry
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
-from pyhudi.spark.shows import base_format_of, refresh_entry
+from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.table_facts import (
-    has_meta_fields,
     new_table,
     refuse_other_facts,
-    shown_properties,
     stated_facts,
     with_kinds,
 )
@@ -110,37 +109,13 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             refuse_unshared(session.spark, table._access.location)  # the server may see another folder there
         if rows is not None:
             table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
-        _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
+        put_entry(
+            session, table, (database, name), path=path, is_managed=is_managed, columns=columns,
+            properties=statement.properties, comment=statement.comment,
+        )  # fmt: skip
     prime(session, (database, name))
     if is_kept(session) and (is_there or rows is not None):
         keep_entry(session, session.get_entry((CATALOG, database, name)))
-
-
-def _put_entry(
-    session: SqlSession,
-    statement: CreateTable,
-    table: HudiTable,
-    columns: StructType | None,
-    *,
-    database: str,
-    path: str,
-    is_managed: bool,
-) -> None:
-    partition_by = [name for name in table.partition_by if name in table.schema().names]
-    session.catalog.create(
-        NewEntry(
-            database=database,
-            name=statement.name[-1].lower(),
-            path=path,
-            columns=catalog_columns(table.schema(), partition_by, said=columns, has_meta_fields=has_meta_fields(table)),
-            partition_by=partition_by,
-            properties=shown_properties(table, statement.properties),
-            comment=statement.comment,
-            is_managed=is_managed,
-            base_format=base_format_of(table),
-            has_logs=table.table_type == "MERGE_ON_READ",
-        )
-    )
 
 
 def _replace_table(session: SqlSession, statement: CreateTable) -> DataFrame:

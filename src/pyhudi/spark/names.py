@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def register_sql(spark: SparkSession, classes: SparkClasses) -> None:
-    """Let SQL and streams of this session know Hudi tables. Calling it twice is harmless."""
+def register_sql(spark: SparkSession, classes: SparkClasses) -> Callable[[SparkSession], SqlSession]:
+    """Let SQL and streams of this session know Hudi tables. Calling it twice is harmless.
+
+    Gives what finds the SQL of a session.
+    """
     leave_catalog_of_hudi(spark)
     own_sql = wrap_sql(
         classes,
@@ -50,6 +53,7 @@ def register_sql(spark: SparkSession, classes: SparkClasses) -> None:
     wrap_streams(classes, TableStreams(session_of) if is_classic(spark) else ConnectStreams(session_of))
     if is_classic(spark):
         register_functions(spark, session_of)
+    return session_of
 
 
 def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.datasource import save_dataframe
@@ -11,12 +12,13 @@ from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.errors import Invalid, NotFound
+from pyhudi.options.metastore_sync import refuse_another_name, without_sync
 from pyhudi.options.resolve import without_others
 from pyhudi.options.table_facts import Fact
 from pyhudi.options.verdicts import fact_names
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
-from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
+from pyhudi.spark.kept_entries import is_kept, keep_entry, refuse_base_files
 from pyhudi.spark.merge_calls import MergeWriter
 from pyhudi.spark.overwrites import overwrite_where
 from pyhudi.spark.session import SqlSession
@@ -55,7 +57,7 @@ class TableCalls:
 
     def save(self, rows: DataFrame, table: StatedTable) -> bool:
         """`saveAsTable`: columns are found by their names."""
-        session, name, entry = self._found(rows, table)
+        session, name, entry, table = self._found(rows, table)
         if entry is None:
             if not is_hudi(table.source):
                 return False
@@ -80,7 +82,7 @@ class TableCalls:
 
     def insert(self, rows: DataFrame, table: StatedTable, overwrites: bool) -> bool:
         """`insertInto`: columns are found by their places, as in Spark."""
-        session, _, entry = self._found(rows, table)
+        session, _, entry, table = self._found(rows, table)
         if entry is None:
             return False
         _refuse_other_format(entry, table)
@@ -90,7 +92,7 @@ class TableCalls:
 
     def write_to(self, rows: DataFrame, table: StatedTable, action: str, condition: Any) -> bool:
         """`writeTo(…)`: columns are found by their names."""
-        session, name, entry = self._found(rows, table)
+        session, name, entry, table = self._found(rows, table)
         if entry is None:
             if is_hudi(table.source) and action == "replace":  # Spark would look for a data source of this name
                 raise NotFound(f"writeTo('{table.name}').replace(): no table of this name; use createOrReplace()")
@@ -147,16 +149,20 @@ class TableCalls:
             return None
         return MergeWriter(session, rows, parts, condition)
 
-    def _found(self, rows: DataFrame, table: StatedTable) -> tuple[SqlSession, Name, CatalogEntry | None]:
+    def _found(self, rows: DataFrame, table: StatedTable) -> tuple[SqlSession, Name, CatalogEntry | None, StatedTable]:
+        """The session, the name, its entry, and the table without options that writing by name fulfils."""
         session = self._session_of(rows.sparkSession)
         try:
             name = Cursor(table.name).name()
         except Invalid:
-            return session, (), None  # Spark says what is wrong with it
+            return session, (), None, table  # Spark says what is wrong with it
         entry = session.catalog.find(name)
         if entry is not None:
             refuse_base_files(entry, what="a write")
-        return session, name, entry
+        if is_kept(session):
+            refuse_another_name(table.options, name)
+            table = replace(table, options=without_sync(table.options))
+        return session, name, entry, table
 
     def _make(self, session: SqlSession, rows: DataFrame, table: StatedTable, name: Name) -> None:
         options = {key: str(value) for key, value in table.options.items()}

@@ -352,7 +352,7 @@ def test_the_log_line_comes_once_a_process_not_once_a_table() -> None:
         ("hoodie.hfile.block.cache.size", Kind.HARMLESS),
         ("hoodie.write.lock.zookeeper.url", Kind.SETTING),
         ("hoodie.write.lock.zookeeper.port", Kind.HARMLESS),
-        ("hoodie.datasource.hive_sync.database", Kind.HARMLESS),
+        ("hoodie.datasource.hive_sync.mode", Kind.HARMLESS),
     ],
 )
 def test_every_known_name_has_a_kind(name: str, kind: Kind) -> None:

@@ -16,6 +16,7 @@ import pyhudi
 from pyhudi.api.commit_callback import CommitCallback
 from pyhudi.errors import HudiError, Invalid, Unsupported
 from pyhudi.options.entries import VERDICTS, Kind, Verdict
+from pyhudi.options.metastore_sync import MetastoreSyncSettings
 from pyhudi.options.names import canonical_name, known_names
 from pyhudi.options.read_options import read_request_from_options
 from pyhudi.options.resolve import merge_options
@@ -49,6 +50,7 @@ ASKING: tuple[Mapping[str, str], ...] = (
         "hoodie.metadata.index.expression.column": "a",
         "hoodie.metadata.index.expression.options": "expr=lower",
     },
+    {"hoodie.datasource.hive_sync.enable": "true"},
     *({"hoodie.index.type": index} for index in ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")),
 )
 """Options under which the settings that count only with others are looked at."""
@@ -117,6 +119,7 @@ def test_every_setting_is_read() -> None:
             CommitCallback,
             InsertSettings,
             StreamSinkSettings,
+            MetastoreSyncSettings,
         ):
             settings.from_options(asked)
         read |= asked.names

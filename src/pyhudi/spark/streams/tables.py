@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyhudi.engine.spark.stream.source import stream_dataframe
@@ -10,6 +11,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.kept_entries import is_kept, keep_entry, refuse_base_files
+from pyhudi.spark.metastore_sync import planned_sync
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches
@@ -46,7 +48,10 @@ class TableStreams:
 
     def write(self, rows: DataFrame, path: str, stream: StatedStream) -> StoreBatch:
         """`writeStream.start`: a table that is not there is made by the first batch."""
-        return self.sink(rows.sparkSession, path, stream.options, stream)
+        session = self._session_of(rows.sparkSession)
+        options, tell = planned_sync(session, path, stream.options)
+        sink = self.sink(rows.sparkSession, path, options, stream)
+        return sink if tell is None else _followed(sink, tell)
 
     def write_table(self, rows: DataFrame, name: str, stream: StatedStream, *, is_hudi: bool) -> StoreBatch | None:
         """`writeStream.toTable`: a table that is not there is made at once, of the columns of the rows."""
@@ -62,14 +67,17 @@ class TableStreams:
         refuse_base_files(entry, what="a stream")
         options = {**session.options_of_writes(entry), **_written(stream)}
         sink = self.sink(rows.sparkSession, entry.path, options, stream)
-        if not is_kept(session):
-            return sink
+        return _followed(sink, partial(keep_entry, session, entry)) if is_kept(session) else sink
 
-        def store(batch: DataFrame, number: int) -> None:
-            sink(batch, number)
-            keep_entry(session, entry)
 
-        return store
+def _followed(sink: StoreBatch, tell: Callable[[], None]) -> StoreBatch:
+    """A sink after each batch of which somebody is told."""
+
+    def store(batch: DataFrame, number: int) -> None:
+        sink(batch, number)
+        tell()
+
+    return store
 
 
 def _make(session: SqlSession, name: Name, rows: DataFrame, stream: StatedStream) -> None:

@@ -68,7 +68,8 @@ class CatalogEntry:
 class NewEntry:
     """An entry to be made. `columns`: with the partition columns last. `comment`: None for none.
 
-    `base_format`: of base files, such as `PARQUET`. `has_logs`: of a merge-on-read table.
+    `base_format`: of base files, such as `PARQUET`. `has_logs`: readers of a merge-on-read table are to read them.
+    `reads_optimized`: as of `CatalogEntry`.
     """
 
     database: str
@@ -81,6 +82,7 @@ class NewEntry:
     is_managed: bool
     base_format: str = "PARQUET"
     has_logs: bool = False
+    reads_optimized: bool = False
 
 
 class SessionCatalog:
@@ -252,7 +254,7 @@ class SessionCatalog:
         values: list[Any] = [
             identifier,
             kinds.MANAGED() if entry.is_managed else kinds.EXTERNAL(),
-            self._storage(entry.path),
+            self._storage(entry.path, {READS_OPTIMIZED: "true"} if entry.reads_optimized else {}),
             spark._jsparkSession.parseDataType(entry.columns.json()),
             some(spark, "hudi"),
             scala_seq(spark, list(entry.partition_by)),
@@ -269,13 +271,13 @@ class SessionCatalog:
                 values.append(getattr(companion, f"$lessinit$greater$default${at + 1}")())
         return java_class(spark, name)(*values)
 
-    def _storage(self, path: str) -> Any:
-        """A `CatalogStorageFormat` that knows the location only, the first of its fields."""
+    def _storage(self, path: str, properties: Mapping[str, str]) -> Any:
+        """A `CatalogStorageFormat` that knows the location, the first of its fields, and these properties."""
         spark, name = self._spark, f"{_TABLES}.CatalogStorageFormat"
         empty = {
             "scala.Option": some(spark, None),
             "boolean": False,
-            "scala.collection.immutable.Map": scala_map(spark, {}),
+            "scala.collection.immutable.Map": scala_map(spark, dict(properties)),
         }
         uri = java_class(spark, "org.apache.hadoop.fs.Path")(path).toUri()
         others = [empty[kind] for kind in constructor_types(spark, name)[1:]]

@@ -62,6 +62,11 @@ def keeps_names_in_hive(spark: SparkSession) -> bool:
     return is_classic(spark) and spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "hive"
 
 
+def metastore_uris(spark: SparkSession) -> str:
+    """Where the session's metastore server listens; empty for a database that the session opens itself."""
+    return str(spark._jsparkSession.sessionState().newHadoopConf().get("hive.metastore.uris") or "")
+
+
 def fits_hive(columns: t.StructType, base_format: str) -> bool:
     """Whether Hive has the types of these columns, and classes for the format of the base files."""
     return base_format.upper() in ("PARQUET", "ORC") and all(_is_of_hive(field.dataType) for field in columns.fields)
@@ -97,7 +102,7 @@ class HiveEntries:
         formats = {
             0: some(spark, place.toUri()),
             **{at + 1: some(spark, kind) for at, kind in enumerate(of_hive)},
-            _map_at(spark, storage): scala_map(spark, {"path": str(place.toString())}),
+            _map_at(spark, storage): scala_map(spark, {**dict_of(storage.properties()), "path": str(place.toString())}),
         }
         properties = {
             **dict_of(table.properties()),
