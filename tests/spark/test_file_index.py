@@ -14,7 +14,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.spark.read.base_files import read_files
-from pyhudi.engine.spark.read.file_index import scan_known_files
+from pyhudi.engine.spark.read.file_index import KnownFiles, scan_known_files
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.storage.protocol import StorageLocation
 
@@ -140,3 +140,28 @@ def test_filters_and_columns_are_pushed_into_the_scan(spark: Any, tmp_path: Path
     assert "GreaterThan(n,1)" in plan
     assert "Batched: true" in plan
     assert "unread" not in plan
+
+
+def test_the_jvm_finds_every_method_that_it_may_call(spark: Any) -> None:
+    """A method with a body in Spark is missing in an object of Python all the same."""
+    thread = spark._jvm.java.lang.Thread.currentThread()
+    kind = spark._jvm.java.lang.Class.forName(KnownFiles.Java.implements[0], True, thread.getContextClassLoader())
+    asked = {str(method.getName()) for method in kind.getMethods()}
+    assert {name for name in asked if "$" not in name and not hasattr(KnownFiles, name)} == set()
+    assert "listFiles" in asked
+
+
+@pytest.mark.parametrize("partition_by", [(), ("p",)])
+def test_files_are_written_while_rows_of_a_table_are_cached(
+    spark: Any, tmp_path: Path, partition_by: tuple[str, ...]
+) -> None:
+    """Seen: Spark 4.3 asks each cached file index something new, after any write of files."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="k", partition_by=partition_by)
+    table.insert(pa.table({"k": [1, 2], "p": ["x", "y"]}))
+    rows = table.scan().to_spark(spark).cache()
+    assert rows.count() == 2
+    for _ in range(2):
+        spark.range(3).write.mode("overwrite").parquet(str(tmp_path / "t2"))
+    spark.catalog.refreshByPath(str(tmp_path / "t"))
+    assert sorted(row["k"] for row in rows.collect()) == [1, 2]
+    rows.unpersist()

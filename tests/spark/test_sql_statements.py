@@ -382,6 +382,74 @@ def test_tables_go_and_are_emptied(filled: Sql) -> None:
     sql("DROP TABLE IF EXISTS t")
 
 
+def test_a_star_stands_for_any_text_in_partitions_that_go(sql: Sql) -> None:
+    sql("CREATE TABLE t (id INT, dt STRING) USING hudi PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id')")
+    sql("INSERT INTO t VALUES (1, '2021-10-01'), (2, '2021-10-02'), (3, '2021-11-01'), (4, 'a*'), (5, 'ab')")
+    assert len(sql("SELECT * FROM hudi_filesystem_view('t', 'dt=2021-10*')")) == 2
+
+    sql("ALTER TABLE t DROP PARTITION (dt = '2021-10-*')")
+    assert sql("SELECT id FROM t ORDER BY id") == [(3,), (4,), (5,)]
+    sql("ALTER TABLE t DROP PARTITION (dt = 'a*')")  # which is the value of one
+    assert sql("SELECT id FROM t ORDER BY id") == [(3,), (5,)]
+    with pytest.raises(Invalid, match="found none"):
+        sql("ALTER TABLE t DROP PARTITION (dt = 'b*')")
+    sql("INSERT OVERWRITE t PARTITION (dt = '2021*') VALUES (6)")  # a value as any other
+    assert sql("SELECT id, dt FROM t ORDER BY id") == [(3, "2021-11-01"), (5, "ab"), (6, "2021*")]
+    sql("TRUNCATE TABLE t PARTITION (dt = '2021-*')")
+    assert sql("SELECT id FROM t ORDER BY id") == [(5,), (6,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER TABLE t DROP PARTITION (dt = 'x', dt = 'y')",
+        "TRUNCATE TABLE t PARTITION (dt = 'x', DT = 'y')",
+        "INSERT OVERWRITE t PARTITION (dt = 'x', dt = 'y') SELECT 1, 'a', 1.0, 1",
+        "SHOW PARTITIONS t PARTITION (dt = 'x', dt = 'y')",
+    ],
+)
+def test_a_partition_names_each_column_once(standing: Sql, text: str) -> None:
+    with used(standing):
+        with pytest.raises(Invalid, match="each column once"):
+            standing(text)
+        assert standing.rows("t") == [A, B, C]
+
+
+def test_the_comment_of_a_table_is_a_property(filled: Sql) -> None:
+    def comment() -> list[str]:
+        return [text for name, text, _ in filled("DESCRIBE TABLE EXTENDED t") if name == "Comment"]
+
+    filled("ALTER TABLE t SET TBLPROPERTIES (comment = 'rides', key1 = 'a')")
+    assert comment() == ["rides"]
+    filled("ALTER TABLE t UNSET TBLPROPERTIES (comment, key1)")
+    assert comment() == []
+
+
+def test_names_keep_their_case_where_the_session_tells_it(filled: Sql) -> None:
+    filled.spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        filled("CREATE TABLE Big (id INT, v INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+        filled("INSERT INTO Big VALUES (1, 1)")
+        filled("UPDATE Big SET v = 2 WHERE id = 1")
+        assert filled("SELECT v FROM Big") == [(2,)]
+        assert {"Big", "t"} <= {name for _, name, _ in filled("SHOW TABLES")}
+        filled("DROP TABLE Big")
+    finally:
+        filled.spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize("where", ["TBLPROPERTIES", "OPTIONS"])
+def test_a_name_may_stand_for_base_files_alone(sql: Sql, tmp_path: Path, where: str) -> None:
+    facts = "TBLPROPERTIES (type = 'mor', primaryKey = 'id')"
+    sql(f"CREATE TABLE t (id INT, v INT) USING hudi {facts} LOCATION '{tmp_path}/t'")
+    sql("INSERT INTO t VALUES (1, 1)")
+    sql("UPDATE t SET v = 2")
+    sql(f"CREATE TABLE ro USING hudi {where} ('hoodie.query.as.ro.table' = 'true') LOCATION '{tmp_path}/t'")
+    assert (sql("SELECT v FROM t"), sql("SELECT v FROM ro")) == ([(2,)], [(1,)])
+    with pytest.raises(Unsupported, match="base files"):
+        sql("INSERT INTO ro VALUES (2, 2)")
+
+
 def test_columns_are_added(filled: Sql) -> None:
     filled("ALTER TABLE t ADD COLUMNS (note STRING COMMENT 'more', n INT)")
     filled("INSERT INTO t (id, note, ts, dt) VALUES (4, 'd', 1, 'z')")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from pyhudi.api.table import HudiTable
 from pyhudi.table.view.file_system_view import FileSlice, LogFile, all_slices
@@ -36,13 +37,13 @@ class ShownSlice:
 
 
 def read_slices(table: HudiTable, *, newest_only: bool = False, below: str = "") -> Iterator[ShownSlice]:
-    """The file slices of completed writes. `newest_only`: those that a reader sees now. `below`: of these partitions.
+    """The file slices of completed writes. `newest_only`: those that a reader sees now.
 
-    One listing of each partition.
+    `below`: of this partition and those below it; `*`, `?` and `[…]` stand for texts. One listing of each partition.
     """
     snapshot = table._access.snapshot()
     for partition in snapshot.listing.partitions():
-        if below and partition != below and not partition.startswith(f"{below}/"):
+        if below and not (_is_below(partition, below) or fnmatchcase(partition, below)):
             continue
         if newest_only:
             found = snapshot.slices(partition)
@@ -52,6 +53,10 @@ def read_slices(table: HudiTable, *, newest_only: bool = False, below: str = "")
             found = [piece for pieces in groups.values() for piece in pieces]
         for piece in found:
             yield _shown(table.path, piece)
+
+
+def _is_below(partition: str, folder: str) -> bool:
+    return partition == folder or partition.startswith(f"{folder}/")
 
 
 def _shown(root: str, piece: FileSlice) -> ShownSlice:

@@ -71,7 +71,7 @@ def create_table(session: SqlSession, head: Head) -> DataFrame:
 
 def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | None) -> None:
     """Make a table of a statement, and store the rows of its query, if it has one."""
-    database, name = _database(session, statement.name), statement.name[-1].lower()
+    database, name = _database(session, statement.name), session.catalog.spelled(statement.name[-1])
     is_managed = statement.location is None
     path = session.catalog.default_path(database, name) if is_managed else _location(statement)
     stated = stated_facts(statement.properties)
@@ -184,7 +184,8 @@ def truncate_table(session: SqlSession, head: Head, entry: CatalogEntry) -> Data
         return session.nothing()
     said = partition_values(head.cursor.brackets())
     head.cursor.end()
-    table.delete_partitions(matching_partitions(session, table, said, living_partitions(table)))
+    living = living_partitions(table)
+    table.delete_partitions(matching_partitions(session, table, said, living, takes_patterns=True))
     return session.nothing()
 
 
@@ -247,9 +248,9 @@ def _rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: Alt
         )
     if not isinstance(session.catalog, SessionCatalog):
         return session.spark_sql(head.cursor.text)
-    if len(statement.name) > 1 and statement.name[-2].lower() != entry.database:
+    if len(statement.name) > 1 and session.catalog.spelled(statement.name[-2]) != entry.database:
         raise Invalid(f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: expected a name of the same database")
-    session.catalog.rename(entry, statement.name[-1].lower())
+    session.catalog.rename(entry, session.catalog.spelled(statement.name[-1]))
     return session.nothing()
 
 
@@ -270,7 +271,7 @@ def _set_properties(session: SqlSession, head: Head, entry: CatalogEntry, statem
 def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
     if not isinstance(session.catalog, SessionCatalog):
         return session.spark_sql(head.cursor.text)
-    missing = [name for name in statement.removed if name not in entry.properties]
+    missing = [name for name in statement.removed if name not in (*entry.properties, "comment")]
     if missing and not statement.is_lenient:
         raise Invalid(
             f"ALTER TABLE {'.'.join(entry.full_name)} UNSET TBLPROPERTIES: expected properties of the table, found "
@@ -285,7 +286,7 @@ def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterT
     living = living_partitions(table)
     chosen: list[str] = []
     for said in statement.partitions:
-        found = matching_partitions(session, table, said, living)
+        found = matching_partitions(session, table, said, living, takes_patterns=True)
         if not found and not statement.is_lenient:
             shown = ", ".join(f"{one.column}={one.value}" for one in said)
             raise Invalid(f"DROP PARTITION ({shown}): expected a partition of '{table.name}', found none; IF EXISTS "
@@ -297,7 +298,7 @@ def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterT
 
 def _database(session: SqlSession, name: Name) -> str:
     _refuse_elsewhere(session, name)
-    return name[-2].lower() if len(name) > 1 else session.catalog.current_database
+    return session.catalog.spelled(name[-2]) if len(name) > 1 else session.catalog.current_database
 
 
 def _refuse_elsewhere(session: SqlSession, name: Name) -> None:

@@ -10,17 +10,25 @@ from pyhudi.engine.spark.sql.partition_values import value_in
 from pyhudi.errors import Invalid
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import PartitionValue
+from pyhudi.write.place.replacement import has_in_order
 
 
 def matching_partitions(
-    session: SqlSession, table: HudiTable, said: Sequence[PartitionValue], living: Sequence[str]
+    session: SqlSession,
+    table: HudiTable,
+    said: Sequence[PartitionValue],
+    living: Sequence[str],
+    *,
+    takes_patterns: bool = False,
 ) -> list[str]:
     """The paths among `living` whose values are those that are said. Columns without a value stand for any.
 
+    `takes_patterns`: `*` in a text stands for any text, unless a partition has just that text.
     Raises: Invalid for a column that is no partition column.
     """
     known = {name.lower(): name for name in table.partition_by}
     wanted: dict[str, str | None] = {}
+    patterns: dict[str, str] = {}
     for one in said:
         if one.column.lower() not in known:
             raise Invalid(
@@ -29,13 +37,21 @@ def matching_partitions(
             )
         if one.value is not None:
             name = known[one.column.lower()]
-            wanted[name] = _text_in_path(session, table, name, one)
-    found = []
-    for path in living:
-        texts = partition_texts(table, path)
-        if all(name in texts and texts[name] == value for name, value in wanted.items()):
-            found.append(path)
-    return found
+            if takes_patterns and "*" in one.value and one.value[0] in "'\"":
+                patterns[name] = str(session.value(one.value))
+            else:
+                wanted[name] = _text_in_path(session, table, name, one)
+
+    texts_of = {path: partition_texts(table, path) for path in living}
+    for name, pattern in list(patterns.items()):
+        if any(texts.get(name) == pattern for texts in texts_of.values()):
+            wanted[name] = patterns.pop(name)
+    return [
+        path
+        for path, texts in texts_of.items()
+        if all(name in texts and texts[name] == value for name, value in wanted.items())
+        and all(has_in_order(texts.get(name) or "", pattern.split("*")) for name, pattern in patterns.items())
+    ]
 
 
 def _text_in_path(session: SqlSession, table: HudiTable, name: str, one: PartitionValue) -> str | None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from pyhudi.errors import Invalid
 from pyhudi.sql.heads import Head
 from pyhudi.sql.words import Cursor, Name, split_list
 
@@ -128,13 +129,15 @@ def _lists_columns(cursor: Cursor) -> bool:
 
 
 def partition_values(text: str) -> tuple[PartitionValue, ...]:
-    """What `PARTITION (…)` says of each column."""
-    found = []
+    """What `PARTITION (…)` says of each column. Raises: Invalid for a column that is named twice."""
+    found: list[PartitionValue] = []
     for piece in split_list(text):
         cursor = Cursor(piece)
         column = cursor.part("a partition column")
         value = cursor.rest() if cursor.take("=") else None
         cursor.end()
+        if any(column.lower() == one.column.lower() for one in found):
+            raise Invalid(f"PARTITION ({text.strip()}): expected each column once, found '{column}' twice")
         found.append(PartitionValue(column, value))
     return tuple(found)
 

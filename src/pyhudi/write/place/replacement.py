@@ -105,7 +105,7 @@ def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[
             continue
 
         parts = pattern.split(star)
-        matching = [path for path in existing if _has_in_order(path, parts)]
+        matching = [path for path in existing if has_in_order(path, parts)]
         if not matching:
             raise NotFound(
                 f"partitions '{pattern}': expected at least one that matches, found none among {_shown(existing)}"
@@ -114,7 +114,7 @@ def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[
     return tuple(dict.fromkeys(chosen))
 
 
-def _has_in_order(path: str, parts: Sequence[str]) -> bool:
+def has_in_order(path: str, parts: Sequence[str]) -> bool:
     """Whether a path begins with the first text, ends with the last, and has the others between them in order.
 
     Takes each text at its first position. A regular expression might go back and try again for very long, and anybody

@@ -71,6 +71,10 @@ class KnownFiles:
     def metadataOpsTimeNs(self) -> Any:  # noqa: N802
         return answer(java_class(self._spark, "scala.Option").empty())
 
+    def isTimeTravel(self) -> bool:  # noqa: N802
+        """Whether Spark leaves cached rows alone when it refreshes. Spark asks from 4.3 on, of all that is cached."""
+        return False
+
     def hashCode(self) -> int:  # noqa: N802
         return hash(self._root) & 0x7FFF_FFFF
 

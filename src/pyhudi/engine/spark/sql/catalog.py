@@ -35,11 +35,13 @@ from pyhudi.errors import Invalid
 from pyhudi.sql.words import Name, quoted_text
 
 CATALOG = "spark_catalog"
+CASE_SENSITIVE = "spark.sql.caseSensitive"
 SCAN = "hudi_scan"
 _TABLES = f"{CATALYST}.catalog"
 _LEVELS_MAX = 5
 """Of folders, from one that a statement names up to the table that it may lie in."""
 
+_COMMENT_NAME = "comment"
 _COMMENT = 2
 """Which of the optional fields behind a `CatalogTable`'s properties is its comment."""
 
@@ -108,6 +110,7 @@ class SessionCatalog:
             return None
         identifier = table.identifier()
         location = value_of(table.storage().locationUri())
+        stated = {**dict_of(table.storage().properties()), **dict_of(table.properties())}
         return CatalogEntry(
             database=str(value_of(identifier.database())),
             name=str(identifier.table()),
@@ -115,7 +118,7 @@ class SessionCatalog:
             properties=dict_of(table.properties()),
             partition_by=tuple(elements(table.partitionColumnNames())),
             is_managed=table.tableType().name() == "MANAGED",
-            reads_optimized=dict_of(table.storage().properties()).get(READS_OPTIMIZED, "").lower() == "true",
+            reads_optimized=stated.get(READS_OPTIMIZED, "").lower() == "true",
         )
 
     def exists(self, name: Name) -> bool:
@@ -171,8 +174,11 @@ class SessionCatalog:
         table = self._catalog.getTableMetadata(self._identifier(entry.full_name))
         merged = {**dict_of(table.properties()), **properties}
         kept = scala_map(self._spark, {name: text for name, text in merged.items() if text is not None})
-        at = constructor_types(self._spark, f"{_TABLES}.CatalogTable").index("scala.collection.immutable.Map")
-        self._catalog.externalCatalog().alterTable(copied(self._spark, table, {at: kept}))
+        at, comment = self._places_in_table()
+        changed = {at: kept}
+        if _COMMENT_NAME in properties:  # Spark keeps it apart
+            changed[comment] = some(self._spark, properties[_COMMENT_NAME])
+        self._catalog.externalCatalog().alterTable(copied(self._spark, table, changed))
 
     def set_columns(self, entry: CatalogEntry, columns: t.StructType, *, base_format: str) -> None:
         """Tell the catalog of a table's columns, those of partitions last.
@@ -193,12 +199,17 @@ class SessionCatalog:
         plan = parser.parsePlan(f"SELECT * FROM {scan_text(entry.path, reads_optimized=entry.reads_optimized)}")
         self._catalog.cacheTable(self._cache_key(entry.database, entry.name), plan)
 
+    def spelled(self, name: str) -> str:
+        """A part of a name as the catalog keeps it."""
+        return name if self._spark.conf.get(CASE_SENSITIVE, "false") == "true" else name.lower()
+
     def unprime(self, name: Name) -> None:
         """Forget what `prime` told of a name that is another table's now, or nobody's."""
         name = name[1:] if len(name) == 3 else name
         if not 1 <= len(name) <= 2:
             return
-        key = self._cache_key(name[-2].lower() if len(name) > 1 else self.current_database, name[-1].lower())
+        database = self.spelled(name[-2]) if len(name) > 1 else self.current_database
+        key = self._cache_key(database, self.spelled(name[-1]))
         cached = self._catalog.getCachedTable(key)
         if cached is not None and f"{SCAN}]" in str(cached.toString()):
             self._catalog.invalidateCachedTable(key)
@@ -259,17 +270,22 @@ class SessionCatalog:
             some(spark, "hudi"),
             scala_seq(spark, list(entry.partition_by)),
         ]
-        types = constructor_types(spark, name)
-        properties = types.index("scala.collection.immutable.Map")
-        options = [at for at, kind in enumerate(types) if kind == "scala.Option" and at > properties]
-        for at in range(len(values), len(types)):
+        properties, comment = self._places_in_table()
+        for at in range(len(values), len(constructor_types(spark, name))):
             if at == properties:
                 values.append(scala_map(spark, dict(entry.properties)))
-            elif at == options[_COMMENT]:
+            elif at == comment:
                 values.append(some(spark, entry.comment))
             else:
                 values.append(getattr(companion, f"$lessinit$greater$default${at + 1}")())
         return java_class(spark, name)(*values)
+
+    def _places_in_table(self) -> tuple[int, int]:
+        """Which fields of a `CatalogTable` are its properties and its comment."""
+        types = constructor_types(self._spark, f"{_TABLES}.CatalogTable")
+        properties = types.index("scala.collection.immutable.Map")
+        options = [at for at, kind in enumerate(types) if kind == "scala.Option" and at > properties]
+        return properties, options[_COMMENT]
 
     def _storage(self, path: str, properties: Mapping[str, str]) -> Any:
         """A `CatalogStorageFormat` that knows the location, the first of its fields, and these properties."""
