@@ -154,3 +154,30 @@ def test_several_ordering_columns_are_shared(tmp_path: Path, hudi_120: Reference
             hudi_120.write(ours.path, row, operation="upsert", **options)
         assert ours.scan(columns=["said"]).to_arrow()["said"].to_pylist() == [said]
         assert_same_rows(hudi_120.read(ours.path), ours.scan().to_arrow())
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 8])
+def test_keys_that_name_their_column_stay_so_below_version_9(
+    hudi_120: ReferenceHudi, tmp_path: Path, version: int, table_type: str
+) -> None:
+    """Seen: 1.2.0 writes `id:1` into such tables, as releases up to 0.14.0 did; those in between write `1`."""
+    options = {
+        "hoodie.datasource.write.recordkey.field": "id", FIELD: "a,b", "hoodie.datasource.write.precombine.field": "ts",
+        KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator", "hoodie.datasource.write.table.type": table_type,
+        "hoodie.write.table.version": str(version), "hoodie.write.complex.keygen.validation.enable": "false",
+    }  # fmt: skip
+
+    def some(*ids: str, ts: int) -> pa.Table:
+        return pa.table({"id": list(ids), "a": ["x"] * len(ids), "b": ["y"] * len(ids), "ts": [ts] * len(ids)})
+
+    hudi_120.write(tmp_path / "t", some("1", "2", ts=1), **options)
+    HudiTable.open(tmp_path / "t").upsert(some("2", "3", ts=2))
+    hudi_120.write(tmp_path / "t", some("3", "4", ts=3), **options)
+    HudiTable.open(tmp_path / "t").delete(some("1", ts=4))
+
+    found = hudi_120.read(tmp_path / "t").select(["_hoodie_record_key", "ts"])
+    assert sorted(zip(*(column.to_pylist() for column in found.columns), strict=True)) == [
+        ("id:2", 2), ("id:3", 3), ("id:4", 3),
+    ]  # fmt: skip
+    assert_same_rows(HudiTable.open(tmp_path / "t").scan().to_arrow(), hudi_120.read(tmp_path / "t"))

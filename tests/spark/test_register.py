@@ -433,3 +433,10 @@ def test_a_sync_needs_a_session_with_a_metastore(registered: Any, tmp_path: Path
     with pytest.raises(Unsupported, match="enableHiveSupport"):
         trips(registered, (1, "a", 1.0, "oslo")).write.format("hudi").options(**asked).save(str(tmp_path / "t"))
     assert not (tmp_path / "t").exists()
+
+
+def test_a_moment_before_the_first_write_has_the_columns_and_no_rows(registered: Any, tmp_path: Path) -> None:
+    trips(registered, (1, "a", 1.0, "oslo")).write.format("hudi").options(**OPTIONS).save(str(tmp_path))
+    then = registered.read.format("hudi").option("as.of.instant", "20200101000000000").load(str(tmp_path))
+    assert then.columns == registered.read.format("hudi").load(str(tmp_path)).columns
+    assert then.select("uuid", "fare").collect() == []

@@ -50,6 +50,18 @@ def test_save_as_table_takes_a_path(sql: Sql, tmp_path: Path) -> None:
     assert sql.rows("t") == [(1, "a", 10, "x")]
 
 
+def test_a_script_runs_a_second_time_with_its_own_name_of_the_table(sql: Sql, tmp_path: Path) -> None:
+    """Options name another table than the catalog does."""
+    options = {"hoodie.table.name": "other", "hoodie.datasource.write.recordkey.field": "id"}
+    rows = frame(sql, (1, "a", 10, "x"))
+    for mode in ("append", "append", "overwrite"):
+        rows.write.format("hudi").options(**options).mode(mode).saveAsTable("t")
+        assert sql.spark.table("t").count() == 1 or mode == "append"
+    rows.write.options(**options).insertInto("t", overwrite=True)
+    rows.writeTo("t").options(**options).append()
+    assert sql.table("t").name == "t"
+
+
 def test_options_of_a_reader_count_for_a_name(sql: Sql) -> None:
     """Spark passes over them, and would show the newest rows."""
     sql("CREATE TABLE t (id INT) USING hudi")

@@ -202,3 +202,13 @@ def test_table_functions_go_by_name_and_path_and_stand_anywhere(filled: Sql) -> 
     listed = dict(sql("SELECT key, size(filesystemMetadata) FROM hudi_metadata('t')"))
     assert listed == {"__all_partitions__": 2, "dt=x": 2, "dt=y": 1}
     assert sorted(sql("SELECT id, name FROM hudi_query('t', 'read_optimized')")) == [A[:2], B[:2], C[:2]]
+
+
+def test_compactions_have_an_older_form(sql: Sql) -> None:
+    sql("CREATE TABLE t (id INT, v INT) USING hudi TBLPROPERTIES (type = 'mor', primaryKey = 'id')")
+    sql("INSERT INTO t VALUES (1, 1)")
+    sql("UPDATE t SET v = 2")
+    ((planned, _, state),) = sql("SCHEDULE COMPACTION ON t")
+    assert (state, sql("SHOW COMPACTION ON t LIMIT 1")) == ("REQUESTED", [(planned, 1, "REQUESTED")])
+    assert sql(f"RUN COMPACTION ON '{sql.table('t').path}'") == [(planned, 1, "COMPLETED")]
+    assert sql("SELECT v FROM hudi_query('t', 'read_optimized')") == [(2,)]

@@ -28,6 +28,7 @@ from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
 from pyhudi.options.names import canonical_name
 from pyhudi.table.facts.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.read.plan import make_plan, planned_slice, select_columns
+from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.schema import fits
@@ -58,7 +59,7 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     With all of the partition columns, where paths are made of their texts, a key is looked for in its partition only.
     Raises: Invalid.
     """
-    spec = snapshot.key_spec
+    spec = stored_key_spec(snapshot)
     if isinstance(keys, str | bytes | Mapping) or not (frames.is_arrow(keys) or isinstance(keys, Iterable)):
         example = f"[{keys!r}]" if isinstance(keys, str) else "['a']"
         raise Invalid(f"keys={keys!r}: expected a sequence of record keys, such as {example}, or Arrow data with them")
@@ -95,7 +96,7 @@ def _texts_of(snapshot: Snapshot, keys: list[object]) -> pa.Array:
 
     Where record keys are `column:value`, a text that begins so is a record key, and any other one is a value.
     """
-    spec = snapshot.key_spec
+    spec = stored_key_spec(snapshot)
     columns = spec.record_key
     try:
         found = pa.array(keys)

@@ -225,6 +225,7 @@ _INTERNALS = harmless(
     "_hoodie.metadata.ignore.spurious.deletes", "_hoodie.spark.sql.merge.into.prepped",
     "_hoodie.spark.sql.writes.prepped", "_hoodie.time.generator.reuse.enable", "_hoodie.writes.fileid.encoding",
     "hoodie.internal.write.schema.canonicalize", "hoodie.is.update.record.for.mor", "hoodie.payload.record.schema",
+    "hoodie.payload.combined.schema.validate",
 )  # fmt: skip
 
 OF_OTHERS: dict[str, Entry] = {

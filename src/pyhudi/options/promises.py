@@ -75,7 +75,7 @@ PROMISES: dict[str, Entry] = {
         COMES_LATER, "hoodie.errortable.enable",
         "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",
         "hoodie.datasource.write.slash.separated.date.partitioning",
-        "hoodie.write.complex.keygen.new.encoding", "hoodie.metaserver.enabled",
+        "hoodie.metaserver.enabled",
         "hoodie.write.track.event.time.watermark", "hoodie.metadata.streaming.write.enabled",
     ),
 }  # fmt: skip

@@ -174,7 +174,7 @@ class TableCalls:
             replaces=False,
             partition_by=tuple(table.partition_by),
             location=location,
-            properties={**_facts_only_once(options), **table.properties},
+            properties={**_without_name(options), **table.properties},
             query="",
         )
         make_table(session, statement, rows)
@@ -240,12 +240,13 @@ def _typed(table: HudiTable, rows: DataFrame, *, by_name: bool) -> DataFrame:
 
 
 def _options(table: StatedTable) -> dict[str, str]:
-    return {name: str(value) for name, value in without_others(table.options).items() if name != "path"}
+    said = {name: str(value) for name, value in without_others(table.options).items() if name != "path"}
+    return _without_name(said)
 
 
-def _facts_only_once(options: dict[str, str]) -> dict[str, str]:
-    """Options of a first write, without the name, which the catalog says."""
-    return {name: text for name, text in options.items() if name != "hoodie.table.name"}
+def _without_name(options: dict[str, str]) -> dict[str, str]:
+    """The options without the table's name, which the catalog says. A first write may be by another name's options."""
+    return {name: text for name, text in options.items() if name not in fact_names(Fact.NAME)}
 
 
 def _refuse_other_format(entry: CatalogEntry, table: StatedTable) -> None:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from pyhudi.errors import Invalid
-from pyhudi.sql.words import Cursor, Name
+from pyhudi.sql.words import Cursor, Kind, Name, quoted_name, quoted_text
 
 
 class Statement(Enum):
@@ -167,6 +167,8 @@ def _show(cursor: Cursor, ctes: str) -> Head | None:
         return Head(Statement.SHOW_CREATE, cursor.name(), cursor)
     if cursor.take("TBLPROPERTIES"):
         return Head(Statement.SHOW_PROPERTIES, cursor.name(), cursor)
+    if cursor.take("COMPACTION", "ON"):
+        return _older_call(cursor, "show_compaction", "", "LIMIT", "limit")
     if cursor.take_one("INDEXES", "INDEX"):
         if cursor.take_one("FROM", "IN") is None:
             raise cursor.wrong("FROM or IN")
@@ -217,6 +219,31 @@ def _call(cursor: Cursor, ctes: str) -> Head | None:
     return Head(Statement.CALL, cursor.name("the procedure's name"), cursor)
 
 
+def _compaction(operation: str) -> _Reader:
+    """`RUN COMPACTION ON t [AT instant]` and `SCHEDULE COMPACTION ON t`, the older form of a procedure."""
+
+    def read(cursor: Cursor, ctes: str) -> Head | None:
+        if not cursor.take("COMPACTION", "ON"):
+            return None
+        return _older_call(cursor, "run_compaction", f"op => '{operation}', ", "AT", "timestamp")
+
+    return read
+
+
+def _older_call(cursor: Cursor, procedure: str, arguments: str, keyword: str, argument: str) -> Head:
+    """The CALL that a statement stands for. `keyword`: what stands before the value of an argument, last."""
+    first = cursor.word()
+    if first is not None and first.kind is Kind.STRING:
+        cursor.at += 1
+        arguments += f"path => {quoted_text(first.text)}"
+    else:
+        arguments += f"table => {quoted_text(quoted_name(*cursor.name()))}"
+    if cursor.take(keyword):
+        arguments += f", {argument} => {cursor.rest()}"
+    cursor.end()
+    return Head(Statement.CALL, (procedure,), Cursor(f"({arguments})"))
+
+
 def _explain(cursor: Cursor, ctes: str) -> Head | None:
     cursor.take_one("EXTENDED", "CODEGEN", "COST", "FORMATTED", "LOGICAL")
     found = _head(cursor, _ctes(cursor))
@@ -254,6 +281,8 @@ _READERS: dict[str, _Reader] = {
     "REPAIR": _repair,
     "LOAD": _load,
     "CALL": _call,
+    "RUN": _compaction("run"),
+    "SCHEDULE": _compaction("schedule"),
     "EXPLAIN": _explain,
     "EXECUTE": _execute,
     "BEGIN": _script,

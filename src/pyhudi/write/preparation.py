@@ -19,6 +19,7 @@ from pyhudi.format.schema.differences import describe_changes, undone_changes
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
+from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import LogContent
 from pyhudi.write.input.file_limits import refuse_unfit_for_hfile, refuse_unfit_for_lance
@@ -69,7 +70,8 @@ def prepare_write(
     buckets = facts_of_table(config, settings.bucket_options)
     refuse_unfit_index(config, settings, is_bucketed=buckets is not None)
     refuse_without_keys(config, operation, settings, incoming.names)
-    keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
+    stored = stored_key_spec(snapshot, names_column=settings.keys.names_column)
+    keys = keys_for(operation, settings.keys.spec(stored, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)
     refuse_unfit_for_non_blocking(config, buckets, operation, settings)
     if buckets is not None:

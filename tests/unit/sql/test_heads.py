@@ -54,3 +54,24 @@ def test_a_statement_is_told_by_its_head(text: str, statement: Statement, target
 )  # fmt: skip
 def test_other_texts_are_left_to_spark(text: str) -> None:
     assert find_head(text) is None
+
+
+@pytest.mark.parametrize(
+    "text, procedure, arguments",
+    [
+        ("RUN COMPACTION ON d.t", "run_compaction", "(op => 'run', table => '`d`.`t`')"),
+        ("run compaction on '/a b' AT 20261127000000000",
+         "run_compaction", "(op => 'run', path => '/a b', timestamp => 20261127000000000)"),
+        ("SCHEDULE COMPACTION ON t", "run_compaction", "(op => 'schedule', table => '`t`')"),
+        ("SHOW COMPACTION ON t LIMIT 3", "show_compaction", "(table => '`t`', limit => 3)"),
+    ],
+)  # fmt: skip
+def test_older_statements_are_calls(text: str, procedure: str, arguments: str) -> None:
+    head = find_head(text)
+    assert head is not None
+    assert (head.statement, head.target, head.cursor.text) == (Statement.CALL, (procedure,), arguments)
+
+
+@pytest.mark.parametrize("text", ["RUN COMPACTION", "RUN t", "SHOW COMPACTION", "RUN COMPACTION ON t NOW"])
+def test_what_is_no_older_statement_is_left_to_spark(text: str) -> None:
+    assert find_head(text) is None

@@ -237,8 +237,14 @@ class Snapshot:
         return found
 
     def at(self, requested: str) -> "Snapshot":
-        """The table as it was at this requested time. The listing is shared."""
-        return replace(self, timeline=self.timeline.up_to(requested))
+        """The table as it was at this requested time. The listing is shared.
+
+        Before the first write it has no rows; its columns are then those of now, unless its creation has stated some.
+        """
+        timeline, config = self.timeline.up_to(requested), self.config
+        if config.create_schema is None and not timeline.completed_writes:
+            config = replace(config, create_schema=self.schema_text)
+        return replace(self, timeline=timeline, config=config)
 
 
 def read_config(storage: Storage) -> TableConfig:

@@ -29,6 +29,7 @@ from pyhudi.table.facts.key_properties import (
 from pyhudi.table.view.snapshot import key_spec
 
 LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+_BARE = "hoodie.write.complex.keygen.new.encoding"
 PARTITION_FIELDS = "hoodie.datasource.write.partitionpath.field"
 
 _UNIT_OF: dict[TimestampType, TimeUnit] = {
@@ -44,12 +45,14 @@ class KeySettings:
 
     `kinds`: partition column -> SIMPLE or TIMESTAMP, as the write's own options state it.
     `has_logical_timestamps`: timestamps in keys are text, not numbers. `stated`: the options for all this, as texts.
+    `names_column`: as of `stored_key_spec`; None if no option says.
     """
 
     times: TimestampSpec | None = None
     kinds: tuple[tuple[str, str], ...] = ()
     has_logical_timestamps: bool = False
     stated: tuple[tuple[str, str], ...] = ()
+    names_column: bool | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -63,6 +66,7 @@ class KeySettings:
             kinds=tuple((name.strip(), kind.strip().upper()) for name, colon, kind in fields if colon),
             has_logical_timestamps=is_logical,
             stated=tuple((k, v) for k, v in options.items() if v.strip() and _is_of_keys(k)),
+            names_column=not OptionValues(options).flag(_BARE, True) if options.get(_BARE, "").strip() else None,
         )
 
     def spec(self, of_table: KeySpec, config: TableConfig) -> KeySpec:

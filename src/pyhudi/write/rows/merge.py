@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.predicate.evaluate import evaluate
+from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.input.source import LEAVES, Operation
@@ -214,7 +215,8 @@ class _Bound:
             made.append(pa.RecordBatch.from_arrays(columns, schema=schema))
         merge = self.merge
         rows = pa.Table.from_batches(made, schema)
-        spec = merge.keys.spec(self.snapshot.key_spec, self.snapshot.config)
+        stored = stored_key_spec(self.snapshot, names_column=merge.keys.names_column)
+        spec = merge.keys.spec(stored, self.snapshot.config)
         for batch in new_rows(
             rows, self.snapshot, self.on, self.inserts, spec,
             is_global=merge.is_global, find_stored=merge.find_stored,
