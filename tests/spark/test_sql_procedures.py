@@ -212,3 +212,17 @@ def test_compactions_have_an_older_form(sql: Sql) -> None:
     assert (state, sql("SHOW COMPACTION ON t LIMIT 1")) == ("REQUESTED", [(planned, 1, "REQUESTED")])
     assert sql(f"RUN COMPACTION ON '{sql.table('t').path}'") == [(planned, 1, "COMPLETED")]
     assert sql("SELECT v FROM hudi_query('t', 'read_optimized')") == [(2,)]
+
+
+def test_savepoints_go_all_or_none(filled: Sql) -> None:
+    filled("CALL create_savepoint('t')")
+    filled("INSERT INTO t VALUES (4, 'd', 1, 'y')")
+    filled("CALL create_savepoint('t')")
+    times = [row["savepoint_time"] for row in asked(filled, "CALL show_savepoints('t')")]
+    assert len(times) == 2
+
+    with pytest.raises(NotFound, match="no savepoint of 2020"):
+        filled(f"CALL delete_savepoint('t', '{times[0]},2020')")
+    assert len(filled("CALL show_savepoints('t')")) == 2
+    filled(f"CALL delete_savepoint('t', '{times[0]}, {times[1]}')")
+    assert filled("CALL show_savepoints('t')") == []

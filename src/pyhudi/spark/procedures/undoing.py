@@ -2,7 +2,7 @@
 
 from time import monotonic_ns
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.inspect.services import read_rollbacks
 from pyhudi.spark.procedures.procedure import PATH, REQUIRED, TABLE, Argument, Invocation, Procedure, Row, flag, limit
 
@@ -60,7 +60,13 @@ def _create_savepoint(call: Invocation) -> list[Row]:
 
 
 def _delete_savepoint(call: Invocation) -> list[Row]:
-    call.table.delete_savepoint(_savepoint(call))
+    """Several are named with commas between them. All of them must be there before the first one goes."""
+    named = [one.strip() for one in _savepoint(call).split(",")]
+    known = {one.requested for one in call.table.savepoints()}
+    if len(named) > 1 and (missing := [one for one in named if one not in known]):
+        raise NotFound(f"CALL delete_savepoint: '{call.table.path}' has no savepoint of {', '.join(missing)}")
+    for one in named:
+        call.table.delete_savepoint(one)
     return [(True,)]
 
 
