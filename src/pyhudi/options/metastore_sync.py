@@ -67,7 +67,9 @@ class MetastoreSyncSettings:
 
 
 def refuse_another_name(options: Mapping[str, object], name: Sequence[str]) -> None:
-    """Raises: Invalid where a sync's options name another table than a write by this name is to."""
+    """Raises: Invalid where a sync is asked for of another table than a write by this name is to."""
+    if not any(str(options.get(option, "")).strip().lower() == "true" for option in (_ENABLE, _ALSO_ENABLE)):
+        return
     for part, text in zip(("table", "database"), reversed(name), strict=False):
         said = str(options.get(f"{_PREFIX}{part}") or text)
         if said.lower() != text.lower():

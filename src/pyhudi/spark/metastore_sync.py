@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import save_dataframe
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.sql.catalog import CATALOG
+from pyhudi.engine.spark.sql.catalog import CATALOG, path_of
 from pyhudi.engine.spark.sql.hive_entries import logged_failure, metastore_uris
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.options.metastore_sync import METASTORE, MetastoreSyncSettings, without_sync
@@ -48,9 +48,8 @@ def planned_sync(
 ) -> tuple[Mapping[str, object], Callable[[], None] | None]:
     """The write's options without those of a sync, and what tells the metastore of a commit; None: nobody asks for it.
 
-    What the sync needs is looked at now, before anything is written.
-
-    The commit stands whatever the metastore says: its failure is a line of the log.
+    What the sync needs is looked at now, before anything is written. The commit stands whatever the metastore says: its
+    failure is a line of the log.
     Raises: Unsupported for a session without a metastore; Invalid for a name that is another table's.
     """
     texts = option_texts(without_others(options))
@@ -59,7 +58,8 @@ def planned_sync(
         return options, None
 
     _refuse_other_metastore(session, sync, path)
-    place = parse_location(path).uri
+    plain = path_of(path)
+    place = plain if "://" in plain else parse_location(plain).uri  # the scheme stays, which other engines go by
     _refuse_taken_names(session, sync, place, texts)
 
     def tell() -> None:
@@ -94,7 +94,7 @@ def _refuse_taken_names(
         entry = session.catalog.find_own(full_name)
         if entry is None and not session.catalog.exists(full_name):
             continue
-        if entry is None or parse_location(entry.path).uri != place:
+        if entry is None or parse_location(entry.path).uri != parse_location(place).uri:
             what = "a table of another format, or a view" if entry is None else f"the table at '{entry.path}'"
             raise Invalid(
                 f"option 'hoodie.datasource.hive_sync.table': expected a name that is free, or that of '{place}', "

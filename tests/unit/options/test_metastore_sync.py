@@ -50,7 +50,8 @@ def test_what_cannot_be_told_is_refused() -> None:
         with pytest.raises(Invalid, match="hive_sync"):
             asked(**options)
     refuse_another_name({**ON, f"{SYNC}table": "T", f"{SYNC}database": "d"}, ("D", "t"))
-    refuse_another_name({f"{SYNC}database": "d"}, ("t",))
+    refuse_another_name({**ON, f"{SYNC}database": "d"}, ("t",))
+    refuse_another_name({f"{SYNC}table": "left.over"}, ("t",))
     for name, said in ((("d", "t"), "u"), (("t",), "u")):
         with pytest.raises(Invalid, match="expected 't'"):
-            refuse_another_name({f"{SYNC}table": said}, name)
+            refuse_another_name({**ON, f"{SYNC}table": said}, name)

@@ -6,7 +6,9 @@ types is a struct with a member for each type, of which one is not null.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,8 +23,8 @@ from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.timeline.active import Timeline
 
-_BATCH_ROWS = 20_000
-"""A record of a Bloom filter may take 100 kB: more rows could pass the 2 GiB of a batch."""
+_BATCH_BYTES = 8 << 20
+"""Of encoded records. As rows they take some times as much: a column for each type that a bound may have."""
 
 _KEY = "key"
 _TOMBSTONE = "isDeleted"
@@ -38,7 +40,7 @@ class RecordSlice:
     @property
     def size_bytes(self) -> int:
         base = self.file_slice.base_file
-        return (0 if base is None else base.size_bytes) + sum(log.size_bytes for log in self.file_slice.log_files)
+        return (0 if base is None else base.size_bytes) + self.file_slice.log_bytes
 
 
 def record_slices(table: MetadataTable, partitions: Iterable[str]) -> list[RecordSlice]:
@@ -64,12 +66,18 @@ def read_records(table: MetadataTable, data_timeline: Timeline, records: RecordS
         if kind is None
         else kind.compacted_cells(table, file_slice, data_timeline, base_file=path)
     )
-    for start in range(0, len(cells), _BATCH_ROWS):
-        some = cells.slice(start, _BATCH_ROWS)
-        values = one_array(some.column("value")).cast(pa.binary())
-        rows = decoder.decode_values(values, path=path)
-        keys = one_array(some.column("key")).cast(pa.string())  # a value may leave out the key
-        yield _without_tombstones(rows.set_column(0, rows.schema.field(_KEY), keys))
+    keys, values = (one_array(cells.column(name)) for name in ("key", "value"))
+    for start, end in pairwise(_bounds(values)):
+        rows = decoder.decode_values(values[start:end].cast(pa.binary()), path=path)
+        of_rows = keys[start:end].cast(pa.string())  # a value may leave out the key
+        yield _without_tombstones(rows.set_column(0, rows.schema.field(_KEY), of_rows))
+
+
+def _bounds(values: pa.Array) -> list[int]:
+    """Where batches begin, and the end of the last one. A Bloom filter may take half a megabyte, a key 60 bytes."""
+    ends = np.cumsum(pc.binary_length(values).to_numpy(zero_copy_only=False), dtype=np.int64)
+    starts = np.flatnonzero(np.diff(ends // _BATCH_BYTES)) + 1
+    return [0, *starts.tolist(), len(values)]
 
 
 def _decoder(table: MetadataTable) -> RowDecoder:
