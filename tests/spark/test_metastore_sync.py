@@ -43,6 +43,9 @@ def test_names_follow_writes_to_paths_and_streams(hive: OwnSql, tmp_path: Path) 
     hive.stream_in(tmp_path / "s", rides("oslo"), tmp_path / "checkpoint", **streamed)
     assert rows_of(hive, "SELECT id, city FROM lake.streamed_ro") == [(0, "oslo")]
     assert set(hive.entry("lake", "streamed_rt")["partitions"]) == {"oslo"}
+    hive.sql("DROP TABLE lake.streamed PURGE")
+    assert [name for _, name, _ in rows_of(hive, "SHOW TABLES IN lake") if name.startswith("streamed")] == []
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,9 @@ def test_compactions_have_an_older_form(sql: Sql) -> None:
     sql("UPDATE t SET v = 2")
     ((planned, _, state),) = sql("SCHEDULE COMPACTION ON t")
     assert (state, sql("SHOW COMPACTION ON t LIMIT 1")) == ("REQUESTED", [(planned, 1, "REQUESTED")])
-    assert sql(f"RUN COMPACTION ON '{sql.table('t').path}'") == [(planned, 1, "COMPLETED")]
+    with pytest.raises(NotFound, match=f"'2020', found none; pending are {planned}"):
+        sql("RUN COMPACTION ON t AT 2020")
+    assert sql(f"RUN COMPACTION ON '{sql.table('t').path}' AT {planned}") == [(planned, 1, "COMPLETED")]
     assert sql("SELECT v FROM hudi_query('t', 'read_optimized')") == [(2,)]
 
 
@@ -226,3 +228,27 @@ def test_savepoints_go_all_or_none(filled: Sql) -> None:
     assert len(filled("CALL show_savepoints('t')")) == 2
     filled(f"CALL delete_savepoint('t', '{times[0]}, {times[1]}')")
     assert filled("CALL show_savepoints('t')") == []
+
+
+def test_clusterings_take_partitions_by_a_predicate_and_plans_by_their_time(sql: Sql) -> None:
+    sql("CREATE TABLE t (id INT, n INT) USING hudi PARTITIONED BY (n) TBLPROPERTIES (primaryKey = 'id', "
+        "'hoodie.parquet.small.file.limit' = '0')")  # fmt: skip
+    for ids in ((1, 2, 3), (4, 5, 6)):
+        sql(f"INSERT INTO t VALUES ({ids[0]}, 5), ({ids[1]}, 50), ({ids[2]}, 500)")
+
+    (done,) = asked(sql, "CALL run_clustering('t', predicate => 'n > 400', show_involved_partition => true)")
+    assert done["involved_partitions"] == "n=500"
+    assert sql("CALL run_clustering('t', predicate => 'n > 1000')") == []
+    with pytest.raises(Exception, match="nothing"):
+        sql("CALL run_clustering('t', predicate => 'nothing = 1')")
+
+    plans = []
+    for n in (5, 50):
+        (planned,) = asked(sql, f"CALL run_clustering('t', op => 'schedule', selected_partitions => 'n={n}')")
+        plans.append(planned["timestamp"])
+    (done,) = asked(sql, f"CALL run_clustering('t', instants => '{plans[1]}', show_involved_partition => true)")
+    assert (done["timestamp"], done["involved_partitions"], done["state"]) == (plans[1], "n=50", "COMPLETED")
+    states = {row["timestamp"]: row["state"] for row in asked(sql, "CALL show_clustering('t')")}
+    assert (states[plans[0]], states[plans[1]]) == ("REQUESTED", "COMPLETED")
+    with pytest.raises(Invalid, match="plans a new one"):
+        sql(f"CALL run_clustering('t', op => 'schedule', instants => '{plans[0]}')")

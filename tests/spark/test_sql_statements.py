@@ -259,6 +259,36 @@ def test_the_operation_of_an_insert_is_as_options_say(sql: Sql) -> None:
         sql.spark.conf.unset("hoodie.datasource.insert.dup.policy")
 
 
+def test_the_operation_of_every_write_counts_before_those_of_sql(sql: Sql) -> None:
+    """Seen: 1.2.0 obeys it in both kinds of INSERT."""
+    sql(
+        "CREATE TABLE t (id INT, name STRING, dt STRING) USING hudi PARTITIONED BY (dt) "
+        "TBLPROPERTIES (primaryKey = 'id')"
+    )
+    operation = "hoodie.datasource.write.operation"
+
+    def stored(insert: str, asked: str) -> list[Any]:
+        sql("INSERT OVERWRITE t VALUES (8, 'a', 'x'), (9, 'b', 'y')")
+        sql.spark.conf.set(operation, asked)
+        try:
+            sql(f"{insert} t VALUES (9, 'c', 'y')")
+        finally:
+            sql.spark.conf.unset(operation)
+        return [(one, name) for one, name, _ in sql("SELECT id, name, dt FROM t ORDER BY id, name")]
+
+    for insert in ("INSERT INTO", "INSERT OVERWRITE"):
+        assert stored(insert, "insert_overwrite") == [(8, "a"), (9, "c")]
+        assert stored(insert, "insert_overwrite_table") == [(9, "c")]
+    assert stored("INSERT INTO", "upsert") == [(8, "a"), (9, "c")]
+    assert stored("INSERT INTO", "bulk_insert") == [(8, "a"), (9, "b"), (9, "c")]
+    assert stored("INSERT OVERWRITE", "upsert") == [(9, "c")]
+    with pytest.raises(Invalid, match="for an INSERT: expected one of insert"):
+        stored("INSERT INTO", "delete")
+    sql.spark.sql("ALTER TABLE t SET TBLPROPERTIES ('hoodie.datasource.write.operation' = 'upsert')")
+    sql("INSERT INTO t VALUES (8, 'd', 'x')")
+    assert sql("SELECT name FROM t WHERE id = 8") == [("d",)]
+
+
 def test_overwrites_replace_what_they_name(filled: Sql) -> None:
     sql = filled
     sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1")

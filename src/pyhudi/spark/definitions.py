@@ -20,7 +20,7 @@ from pyhudi.engine.spark.sql.columns import nullable, parsed_columns, refuse_col
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
-from pyhudi.spark.kept_entries import is_kept, keep_entry, stands_beside
+from pyhudi.spark.kept_entries import is_kept, keep_entry, names_beside, stands_beside
 from pyhudi.spark.new_entries import put_entry
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
@@ -169,9 +169,11 @@ def drop_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFram
         assert isinstance(catalog, SessionCatalog)
         catalog.drop_name(entry)
         return session.nothing()
+    beside = names_beside(session, entry) if entry.is_managed or purges else []
     if (entry.is_managed or purges) and is_there:
         delete_table(entry.path)
-    session.catalog.drop(entry, purge=purges)
+    for one in (*beside, entry):
+        session.catalog.drop(one, purge=purges)
     return session.nothing()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.api.partitions import has_times_in_paths, living_partitions, overwrite_partitions
@@ -18,7 +19,7 @@ from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Insert, read_insert
 from pyhudi.sql.heads import Head
-from pyhudi.sql.insert_settings import OF_SQL, InsertSettings
+from pyhudi.sql.insert_settings import OF_SQL, OPERATION, InsertSettings, asked_operation
 from pyhudi.sql.words import quoted_name
 from pyhudi.write.settings import WriteSettings
 
@@ -118,8 +119,13 @@ def write_rows(
     """Write rows in one commit, by the operation that the session's options and the table choose."""
     stated = {**session.write_options(entry), **(options or {})}
     settings = InsertSettings.from_options(stated)
-    given = {name: text for name, text in stated.items() if name not in OF_SQL}
-    if not overwrites:
+    asked = asked_operation(stated)
+    given = {name: text for name, text in stated.items() if name not in (*OF_SQL, OPERATION)}
+    if asked == "insert_overwrite_table":
+        table.insert_overwrite_table(rows, options=given)
+        return
+    if not overwrites and asked != "insert_overwrite":
+        settings = replace(settings, operation=asked or settings.operation)
         given = {**settings.duplicates(), **given}
         drops = WriteSettings.from_options(given).insert_duplicates != "none"
         operation = settings.operation_for(
@@ -129,7 +135,7 @@ def write_rows(
         return
     fixed = () if statement is None else _fixed(statement)
     is_static = _is_static(session, settings.overwrite_mode)
-    if not table.partition_by or (not fixed and is_static):
+    if not table.partition_by or (not fixed and is_static and asked != "insert_overwrite"):
         table.insert_overwrite_table(rows, options=given)
     elif statement is not None and fixed and (is_static or len(fixed) == len(table.partition_by)):
         _overwrite_static(session, table, rows, statement, given)

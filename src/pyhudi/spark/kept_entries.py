@@ -41,11 +41,16 @@ def keep_entry(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool =
     if not is_kept(session):
         return
     with logged_failure(f"table '{'.'.join(entry.full_name)}': the Hive metastore was not told of a commit"):
-        beside = [(*entry.full_name[:-1], f"{entry.name}{suffix}") for suffix in _SUFFIXES]
-        for name in (entry.full_name, *beside):
-            found = session.catalog.find_own(name)
-            if found is not None and found.path == entry.path:
-                _keep(session, found, looks_at_all=looks_at_all)
+        own = session.catalog.find_own(entry.full_name)
+        for one in (own, *names_beside(session, entry)):
+            if one is not None and one.path == entry.path:
+                _keep(session, one, looks_at_all=looks_at_all)
+
+
+def names_beside(session: SqlSession, entry: CatalogEntry) -> list[CatalogEntry]:
+    """The names that a sync gave a merge-on-read table beside its own."""
+    found = (session.catalog.find_own((*entry.full_name[:-1], f"{entry.name}{suffix}")) for suffix in _SUFFIXES)
+    return [one for one in found if one is not None and one.path == entry.path]
 
 
 def is_kept(session: SqlSession) -> bool:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from pyhudi.api.partitions import has_times_in_paths, partition_texts, text_in_path
 from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.sql.partition_values import value_in
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import PARTITION_PATH
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import PartitionValue
+from pyhudi.sql.words import quoted_name
 from pyhudi.write.place.replacement import has_in_order
 
 
@@ -52,6 +55,23 @@ def matching_partitions(
         if all(name in texts and texts[name] == value for name, value in wanted.items())
         and all(has_in_order(texts.get(name) or "", pattern.split("*")) for name, pattern in patterns.items())
     ]
+
+
+def partitions_where(session: SqlSession, table: HudiTable, predicate: str, living: Sequence[str]) -> list[str]:
+    """The paths among `living` whose partition values a condition is true for. Spark says of a bad condition.
+
+    Raises: Unsupported where many values of a column share a path, such as those of a day.
+    """
+    schema, columns = table.schema(), table.partition_by
+    if shared := [name for name in columns if has_times_in_paths(table, name)]:
+        raise Unsupported(f"predicate of column '{shared[0]}': paths do not tell its values; name the partitions")
+    kinds = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
+    texts = [(path, *(partition_texts(table, path).get(name) for name in columns)) for path in living]
+    numbered = ", ".join(f"c{at} string" for at in range(len(columns)))
+    casts = [f"CAST(c{at} AS {kinds.get(name, 'string')}) AS {quoted_name(name)}" for at, name in enumerate(columns)]
+    rows = session.rows(texts, f"{PARTITION_PATH} string{', ' if columns else ''}{numbered}")
+    found = rows.selectExpr(PARTITION_PATH, *casts).where(predicate).select(PARTITION_PATH)
+    return [row[0] for row in found.collect()]
 
 
 def _text_in_path(session: SqlSession, table: HudiTable, name: str, one: PartitionValue) -> str | None:

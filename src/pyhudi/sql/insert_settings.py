@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias, cast, get_args
 
+from pyhudi.errors import Invalid
 from pyhudi.options.values import OptionValues, choice, flag
 
 InsertOperation: TypeAlias = Literal["", "insert", "upsert", "bulk_insert"]
+AskedOperation: TypeAlias = Literal["", "insert", "upsert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"]
 OverwriteMode: TypeAlias = Literal["", "STATIC", "DYNAMIC"]
 InsertMode: TypeAlias = Literal["upsert", "strict", "non-strict"]
 
@@ -58,3 +60,17 @@ class InsertSettings:
 
 OF_SQL: Final = frozenset(field.metadata["option"] for field in InsertSettings.__dataclass_fields__.values())
 """The names of these options. A write does not know them."""
+
+OPERATION: Final = "hoodie.datasource.write.operation"
+
+
+def asked_operation(options: Mapping[str, str]) -> AskedOperation:
+    """The operation that options of every write name, which counts before those of SQL; empty: none.
+
+    Seen: 1.2.0 obeys it in INSERT INTO and INSERT OVERWRITE. Raises: Invalid for one that stores no new rows.
+    """
+    asked = options.get(OPERATION, "").strip().lower()
+    if asked not in get_args(AskedOperation):
+        known = ", ".join(filter(None, get_args(AskedOperation)))
+        raise Invalid(f"option '{OPERATION}'='{asked}' for an INSERT: expected one of {known}")
+    return cast(AskedOperation, asked)

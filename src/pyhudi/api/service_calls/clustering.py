@@ -9,7 +9,9 @@ from pyhudi.api.handle import TableHandle
 from pyhudi.api.service_calls.jobs import slice_work
 from pyhudi.errors import Invalid
 from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.services.chosen_plans import refuse_absent
 from pyhudi.services.clustering.run import ClusteringJob, ClusteringResult, run_clusterings, schedule_clustering
+from pyhudi.services.clustering.trigger import pending_clusterings
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.write.file_settings import base_file_settings
 from pyhudi.write.handles.slice_work import SliceWork
@@ -62,13 +64,22 @@ class ClusteringCalls:
         return schedule_clustering(_asked_job(self._handle, partitions, options, None), is_asked=True)
 
     def run_clusterings(
-        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+        self,
+        *,
+        instants: Sequence[str] | None = None,
+        options: Mapping[str, object] | None = None,
+        spark: "SparkSession | None" = None,
     ) -> ClusteringResult:
         """Carry out what is planned, by pyhudi or Apache Hudi, and plan nothing new.
 
-        A plan whose file groups have changed since is taken off the timeline. Raises: as `cluster`.
+        `instants`: the plans of these requested times; None: all. A plan whose file groups have changed since is taken
+        off the timeline. Raises: NotFound for an instant that is not pending; else as `cluster`.
         """
-        return run_clusterings(_asked_job(self._handle, None, options, spark), is_asked=True, plans=False)
+        job = _asked_job(self._handle, None, options, spark)
+        access = self._handle.access
+        pending = pending_clusterings(access.snapshot()) if instants is not None else []
+        refuse_absent(pending, instants, uri=access.location.uri, service="clustering")
+        return run_clusterings(job, is_asked=True, plans=False, only=instants)
 
 
 def clustering_job(

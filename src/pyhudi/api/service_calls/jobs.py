@@ -1,6 +1,6 @@
 """The services of a table when a user asks for them. Most of them also follow writes by themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api import frames
@@ -11,10 +11,17 @@ from pyhudi.metrics.measuring import told
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
+from pyhudi.services.chosen_plans import refuse_absent
 from pyhudi.services.clean.run import CleanJob, CleanResult, run_cleans
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
-from pyhudi.services.compaction.run import CompactionJob, CompactionResult, run_compactions, schedule_compaction
+from pyhudi.services.compaction.run import (
+    CompactionJob,
+    CompactionResult,
+    pending_compactions,
+    run_compactions,
+    schedule_compaction,
+)
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.write.file_settings import base_file_settings
 from pyhudi.write.handles.slice_work import SliceWork
@@ -47,18 +54,23 @@ class ServiceCalls:
         return archive(self._handle, options)
 
     def compact(
-        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+        self,
+        *,
+        instants: Sequence[str] | None = None,
+        options: Mapping[str, object] | None = None,
+        spark: "SparkSession | None" = None,
     ) -> CompactionResult:
         """Merge the logs of a merge-on-read table into base files: what is pending first, then what is there now.
 
         Which file slices it takes is what `hoodie.compaction.*` says; it does not wait for a trigger. Writers and
         readers go on meanwhile: the table is held at the beginning and the end only. A compaction that dies stays
         pending, and is done anew by the next call. It runs after writes by itself where `hoodie.compact.inline` is
-        true. `spark`: the session whose cluster it runs on; in this process where that runs on this machine only, or
-        for None.
-        Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
+        true. `instants`: carry out the pending ones of these requested times only, and plan nothing. `spark`: the
+        session whose cluster it runs on; in this process where that runs on this machine only, or for None.
+        Raises: Invalid for a table without logs; NotFound for an instant that is not pending; Conflict while another
+        process compacts or holds it.
         """
-        return compact(self._handle, CompactionKind.BASE, options, spark)
+        return compact(self._handle, CompactionKind.BASE, options, spark, only=instants)
 
     def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
         """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
@@ -105,12 +117,20 @@ def archive(handle: TableHandle, options: Mapping[str, object] | None) -> Archiv
 
 
 def compact(
-    handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None, spark: "SparkSession | None"
+    handle: TableHandle,
+    kind: CompactionKind,
+    options: Mapping[str, object] | None,
+    spark: "SparkSession | None",
+    *,
+    only: Sequence[str] | None = None,
 ) -> CompactionResult:
     """As `HudiTable.compact`, or `HudiTable.log_compact`."""
     job = asked_job(handle, kind, options, spark)
+    uri = handle.access.location.uri
+    pending = pending_compactions(handle.access.snapshot().timeline, kind) if only is not None else []
+    refuse_absent(pending, only, uri=uri, service=kind.value)
     service = "compaction" if kind is CompactionKind.BASE else "logcompaction"
-    return told(handle.access.location.uri, service, lambda: run_compactions(job, is_asked=True))()
+    return told(uri, service, lambda: run_compactions(job, is_asked=True, only=only))()
 
 
 def schedule(handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None) -> CompactionResult:

@@ -7,7 +7,7 @@ clustering is taken off the timeline, and the next one is planned upon what is t
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan, CommitMetadata, WriteStat
 from pyhudi.index.doubled_logs import refuse_to_end_doubled
 from pyhudi.index.planned_rings import becoming, is_resizing
+from pyhudi.services.chosen_plans import chosen_of
 from pyhudi.services.clustering.inputs import (
     clustering_target,
     find_outdated,
@@ -120,11 +121,14 @@ class _Begun:
     rings: tuple[HashingMetadata, ...] = ()
 
 
-def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -> ClusteringResult:
+def run_clusterings(
+    job: ClusteringJob, *, is_asked: bool, plans: bool = True, only: Collection[str] | None = None
+) -> ClusteringResult:
     """Do every pending clustering, oldest first, then schedule a new one and do it.
 
-    `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all. The
-    table is held only at the beginning and at the end of each clustering.
+    `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all.
+    `only`: do the pending ones of these requested times, and schedule none.
+    The table is held only at the beginning and at the end of each clustering.
 
     Raises: Conflict while another process runs one of them, or holds the table at the beginning, or where a write that
     completed meanwhile changed a file group of the clustering.
@@ -135,13 +139,13 @@ def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -
         with ExitStack() as life:
             with job.open_session() as session:
                 rings = rings_of_table(session.snapshot, job.bucket_options, job.settings)
-                pending = pending_clusterings(session.snapshot)
+                pending = chosen_of(pending_clusterings(session.snapshot), only)
                 if pending and _give_up_outdated(session, pending[0]):
                     given_up.append(pending[0].requested)
                     continue
 
                 instant, reason = pending[0] if pending else None, ""
-                if not pending and plans:
+                if not pending and plans and only is None:
                     claims = partial(claim, session, life=life)
                     scheduled = schedule(
                         session,

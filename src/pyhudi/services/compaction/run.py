@@ -7,13 +7,14 @@ compaction goes the same way with other files, but may be given up.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata, CompactionPlan, WriteStat
+from pyhudi.services.chosen_plans import chosen_of
 from pyhudi.services.compaction.inputs import (
     CompactionKind,
     Scheduled,
@@ -104,11 +105,14 @@ class _Begun:
     tasks: list[SliceTask]
 
 
-def run_compactions(job: CompactionJob, *, is_asked: bool, plans: bool = True) -> CompactionResult:
+def run_compactions(
+    job: CompactionJob, *, is_asked: bool, plans: bool = True, only: Collection[str] | None = None
+) -> CompactionResult:
     """Do every pending compaction, oldest first, then schedule a new one and do it.
 
-    `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all. The
-    table is held only at the beginning and at the end of each compaction.
+    `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all.
+    `only`: do the pending ones of these requested times, and schedule none.
+    The table is held only at the beginning and at the end of each compaction.
 
     Raises: Conflict while another process runs one of them, or holds the table at the beginning.
     """
@@ -116,12 +120,12 @@ def run_compactions(job: CompactionJob, *, is_asked: bool, plans: bool = True) -
     while True:
         with ExitStack() as life:
             with job.open_session() as session:
-                pending = _pending(session.snapshot.timeline, job.kind)
+                pending = chosen_of(pending_compactions(session.snapshot.timeline, job.kind), only)
                 if pending and _give_up_overtaken(session, pending[0]):
                     continue
 
                 claims = partial(claim, session, life=life)
-                scheduled = None if pending or not plans else schedule(
+                scheduled = None if pending or not plans or only is not None else schedule(
                     session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claims
                 )  # fmt: skip
                 instant = pending[0] if pending else scheduled.instant if scheduled is not None else None
@@ -138,7 +142,7 @@ def run_compactions(job: CompactionJob, *, is_asked: bool, plans: bool = True) -
 def schedule_compaction(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
     """Put the plan of a compaction on the timeline. Whoever runs compactions next carries the plan out."""
     with job.open_session() as session:
-        pending = _pending(session.snapshot.timeline, job.kind)
+        pending = pending_compactions(session.snapshot.timeline, job.kind)
         if pending and not is_asked:
             return _nothing(f"{job.kind.value} '{pending[0].requested}' is pending")
 
@@ -153,14 +157,14 @@ def schedule_compaction(job: CompactionJob, *, is_asked: bool) -> CompactionResu
 
 def may_be_due(job: CompactionJob, snapshot: Snapshot) -> bool:
     """Whether an automatic run can find anything to do, judged by the timeline alone. No request."""
-    if _pending(snapshot.timeline, job.kind):
+    if pending_compactions(snapshot.timeline, job.kind):
         return True
     if job.kind is CompactionKind.LOG:
         return not why_logs_not_due(snapshot.timeline, job.settings.log_blocks_min)
     return not why_not_due(snapshot.timeline, job.settings, now_ms=job.clock.now_ms(), zone=snapshot.zone)
 
 
-def _pending(timeline: Timeline, kind: CompactionKind) -> list[Instant]:
+def pending_compactions(timeline: Timeline, kind: CompactionKind) -> list[Instant]:
     """The pending compactions of a kind, oldest first."""
     return [instant for instant in timeline.pending if instant.action == kind.value]
 

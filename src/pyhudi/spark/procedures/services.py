@@ -3,8 +3,9 @@
 import re
 
 from pyhudi.api.partitions import living_partitions
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.inspect.services import PlannedService, read_clusterings, read_compactions
+from pyhudi.spark.partitions import partitions_where
 from pyhudi.spark.procedures.procedure import (
     PATH,
     REQUIRED,
@@ -29,11 +30,15 @@ def _operation(call: Invocation, default: str) -> str:
         raise Invalid(
             f"CALL {call.procedure}: op => '{call['op']}': expected run, schedule, execute or scheduleAndExecute"
         )
-    if call["instants"] is not None or (call.values.get("timestamp") is not None):
-        raise Unsupported(
-            f"CALL {call.procedure}: single instants are not chosen; op => 'execute' carries out all that are pending"
-        )
+    if operation == "schedule" and _instants(call) is not None:
+        raise Invalid(f"CALL {call.procedure}: op => 'schedule' plans a new one; expected no instants, found some")
     return operation
+
+
+def _instants(call: Invocation) -> list[str] | None:
+    """The pending plans that a call names; None: it names none."""
+    said = [str(call.values[name]) for name in ("instants", "timestamp") if call.values.get(name) is not None]
+    return [one.strip() for text in said for one in text.split(",") if one.strip()] if said else None
 
 
 def _compaction(one: PlannedService) -> Row:
@@ -41,10 +46,12 @@ def _compaction(one: PlannedService) -> Row:
 
 
 def _run_compaction(call: Invocation) -> list[Row]:
-    operation, options = _operation(call, "run"), call.options()
+    operation, options, chosen = _operation(call, "run"), call.options(), _instants(call)
     before = {one.instant for one in read_compactions(call.table)}
     if operation == "schedule":
         call.table.schedule_compaction(options=options)
+    elif chosen is not None:
+        call.table.compact(instants=chosen, options=options, spark=call.spark)
     elif operation == "execute" and not any(one.action == "compaction" for one in before):
         return []
     else:
@@ -62,20 +69,19 @@ def _clustering(one: PlannedService, *, shows: bool) -> Row:
 
 def _run_clustering(call: Invocation) -> list[Row]:
     operation = _operation(call, "scheduleandexecute")
-    if call["predicate"] is not None:
-        raise Unsupported("CALL run_clustering: predicate: name the partitions: selected_partitions => 'dt=1,dt=2'")
     options = call.options(
         **{
             "hoodie.clustering.plan.strategy.sort.columns": call["order"],
             "hoodie.layout.optimize.strategy": call["order_strategy"],
         }
     )
+    chosen = _instants(call)
     partitions = _chosen_partitions(call)
     before = {one.instant for one in read_clusterings(call.table)}
     if operation == "schedule":
         call.table.schedule_clustering(partitions=partitions, options=options)
-    elif operation == "execute":
-        call.table.run_clusterings(options=options, spark=call.spark)
+    elif operation == "execute" or chosen is not None:
+        call.table.run_clusterings(instants=chosen, options=options, spark=call.spark)
     else:
         call.table.cluster(partitions=partitions, options=options, spark=call.spark)
     shows = bool(call["show_involved_partition"])
@@ -85,9 +91,14 @@ def _run_clustering(call: Invocation) -> list[Row]:
 
 
 def _chosen_partitions(call: Invocation) -> list[str] | None:
-    """Those that the call names, or whose whole path its pattern matches; None: it says nothing of them."""
-    named, pattern = call["selected_partitions"], call["partition_regex_pattern"]
+    """Those that the call names, whose whole path its pattern matches, or whose values its predicate is true for; None:
+    it says nothing of them.
+    """
+    named, pattern, predicate = call["selected_partitions"], call["partition_regex_pattern"], call["predicate"]
     chosen = None if named is None else [part.strip() for part in str(named).split(",") if part.strip()]
+    if predicate is not None:
+        living = living_partitions(call.table) if chosen is None else chosen
+        chosen = partitions_where(call.session, call.table, str(predicate), living)
     if pattern is None:
         return chosen
     try:
