@@ -11,12 +11,12 @@ class Stopped(Exception):
     """Ends the batch of a query that somebody stopped.
 
     Spark tells a stop from a failure by this text. It looks for it with a regular expression that overflows its stack
-    where the text is long, as that of the error is which the stop caused.
+    where the text is long, as that of the error is which the stop caused. Spark 3.5 wants the second line.
     """
 
     def __init__(self) -> None:
         super().__init__(
-            "py4j.protocol.Py4JJavaError: An error occurred while calling the batch: java.lang.InterruptedException"
+            "py4j.protocol.Py4JJavaError: An error occurred while calling the batch.\n: java.lang.InterruptedException"
         )
 
 
