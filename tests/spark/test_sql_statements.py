@@ -284,9 +284,9 @@ def test_the_operation_of_every_write_counts_before_those_of_sql(sql: Sql) -> No
     assert stored("INSERT OVERWRITE", "upsert") == [(9, "c")]
     with pytest.raises(Invalid, match="for an INSERT: expected one of insert"):
         stored("INSERT INTO", "delete")
-    sql.spark.sql("ALTER TABLE t SET TBLPROPERTIES ('hoodie.datasource.write.operation' = 'upsert')")
-    sql("INSERT INTO t VALUES (8, 'd', 'x')")
-    assert sql("SELECT name FROM t WHERE id = 8") == [("d",)]
+    sql(f"ALTER TABLE t SET TBLPROPERTIES ('{operation}' = 'insert_overwrite_table')")
+    sql("INSERT INTO t VALUES (7, 'd', 'x')")
+    assert sql("SELECT id FROM t ORDER BY id") == [(7,), (8,), (9,)]
 
 
 def test_overwrites_replace_what_they_name(filled: Sql) -> None:

@@ -119,7 +119,7 @@ def write_rows(
     """Write rows in one commit, by the operation that the session's options and the table choose."""
     stated = {**session.write_options(entry), **(options or {})}
     settings = InsertSettings.from_options(stated)
-    asked = asked_operation(stated)
+    asked = asked_operation({**session.session_options, **(options or {})})  # not as a property: as in 1.2.0
     given = {name: text for name, text in stated.items() if name not in (*OF_SQL, OPERATION)}
     if asked == "insert_overwrite_table":
         table.insert_overwrite_table(rows, options=given)

@@ -65,9 +65,10 @@ OPERATION: Final = "hoodie.datasource.write.operation"
 
 
 def asked_operation(options: Mapping[str, str]) -> AskedOperation:
-    """The operation that options of every write name, which counts before those of SQL; empty: none.
+    """The operation that a session, or a call, states by the option of every write. It counts before those of SQL.
 
-    Seen: 1.2.0 obeys it in INSERT INTO and INSERT OVERWRITE. Raises: Invalid for one that stores no new rows.
+    Empty: none is stated. Seen: 1.2.0 obeys it in INSERT INTO and INSERT OVERWRITE, not as a property of the table.
+    Raises: Invalid for one that stores no new rows.
     """
     asked = options.get(OPERATION, "").strip().lower()
     if asked not in get_args(AskedOperation):

@@ -369,7 +369,7 @@ class MetadataTableUpkeep:
         others = config.metadata_partitions_named - {index.partition for index in indexes}
         if others:
             log.warning(
-                "%s: dropping the metadata partitions %s: this release does not keep them up to date",
+                "%s: dropping the metadata partitions %s, which cannot be kept with the columns as they are now",
                 self.storage.location.uri, ", ".join(sorted(others)),
             )  # fmt: skip
             self._lists.drop(others)
