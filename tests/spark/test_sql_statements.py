@@ -416,6 +416,8 @@ def test_a_star_stands_for_any_text_in_partitions_that_go(sql: Sql) -> None:
     sql("CREATE TABLE t (id INT, dt STRING) USING hudi PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id')")
     sql("INSERT INTO t VALUES (1, '2021-10-01'), (2, '2021-10-02'), (3, '2021-11-01'), (4, 'a*'), (5, 'ab')")
     assert len(sql("SELECT * FROM hudi_filesystem_view('t', 'dt=2021-10*')")) == 2
+    assert len(sql("SELECT * FROM hudi_filesystem_view('t', '/dt=ab/*')")) == 1
+    assert len(sql("SELECT * FROM hudi_filesystem_view('t', '*')")) == 5
 
     sql("ALTER TABLE t DROP PARTITION (dt = '2021-10-*')")
     assert sql("SELECT id FROM t ORDER BY id") == [(3,), (4,), (5,)]

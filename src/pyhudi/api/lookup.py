@@ -59,13 +59,13 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     With all of the partition columns, where paths are made of their texts, a key is looked for in its partition only.
     Raises: Invalid.
     """
-    spec = stored_key_spec(snapshot)
     if isinstance(keys, str | bytes | Mapping) or not (frames.is_arrow(keys) or isinstance(keys, Iterable)):
         example = f"[{keys!r}]" if isinstance(keys, str) else "['a']"
         raise Invalid(f"keys={keys!r}: expected a sequence of record keys, such as {example}, or Arrow data with them")
 
+    spec = stored_key_spec(snapshot)
     if not frames.is_arrow(keys) or frames.is_one_column(keys):
-        return SoughtKeys(_distinct(_texts_of(snapshot, list(keys))))
+        return SoughtKeys(_distinct(_texts_of(snapshot, spec, list(keys))))
 
     rows = plain_rows(frames.arrow_table(keys))
     if spec.makes_keys:
@@ -91,12 +91,11 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     return SoughtKeys(_distinct(texts), by_path)
 
 
-def _texts_of(snapshot: Snapshot, keys: list[object]) -> pa.Array:
+def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: list[object]) -> pa.Array:
     """Record keys as texts. Values of the table's key column are spelled as the column's are.
 
     Where record keys are `column:value`, a text that begins so is a record key, and any other one is a value.
     """
-    spec = stored_key_spec(snapshot)
     columns = spec.record_key
     try:
         found = pa.array(keys)

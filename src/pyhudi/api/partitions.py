@@ -38,10 +38,10 @@ def overwrite_partitions(
     return write(table._handle, Operation.INSERT_OVERWRITE, rows, call)
 
 
-def partition_texts(table: HudiTable, path: str) -> dict[str, str | None]:
-    """The texts of partition columns as a path tells them, by column."""
-    snapshot = table._access.snapshot()
-    return dict(partition_values(path, snapshot.key_spec))
+def partition_texts(table: HudiTable, paths: Collection[str]) -> dict[str, dict[str, str | None]]:
+    """The texts of partition columns as paths tell them, by path and column. The table is read once."""
+    spec = table._access.snapshot().key_spec
+    return {path: dict(partition_values(path, spec)) for path in paths}
 
 
 def text_in_path(table: HudiTable, name: str, value: pa.Scalar) -> str | None:

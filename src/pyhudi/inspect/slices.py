@@ -39,8 +39,12 @@ class ShownSlice:
 def read_slices(table: HudiTable, *, newest_only: bool = False, below: str = "") -> Iterator[ShownSlice]:
     """The file slices of completed writes. `newest_only`: those that a reader sees now.
 
-    `below`: of this partition and those below it; `*`, `?` and `[…]` stand for texts. One listing of each partition.
+    `below`: of this partition and those below it; `*`, `?` and `[…]` stand for texts. Any `/*` at its end is passed
+    over. One listing of each partition.
     """
+    below = below.strip("/")
+    while below.endswith("/*"):
+        below = below.removesuffix("/*")
     snapshot = table._access.snapshot()
     for partition in snapshot.listing.partitions():
         if below and not (_is_below(partition, below) or fnmatchcase(partition, below)):

@@ -43,7 +43,7 @@ class MetastoreSyncSettings:
         Raises: Invalid for a bad value; Unsupported for a tool that tells other catalogs.
         """
         values = OptionValues(options)
-        if not (values.flag(_ENABLE, False) or values.flag(_ALSO_ENABLE, False)):
+        if not _is_asked(values):
             return None
         tool = options.get(_TOOL, "").strip()
         if tool.rpartition(".")[2] not in ("", "HiveSyncTool"):
@@ -68,7 +68,7 @@ class MetastoreSyncSettings:
 
 def refuse_another_name(options: Mapping[str, object], name: Sequence[str]) -> None:
     """Raises: Invalid where a sync is asked for of another table than a write by this name is to."""
-    if not any(str(options.get(option, "")).strip().lower() == "true" for option in (_ENABLE, _ALSO_ENABLE)):
+    if not _is_asked(OptionValues({option: str(value) for option, value in options.items()})):
         return
     for part, text in zip(("table", "database"), reversed(name), strict=False):
         said = str(options.get(f"{_PREFIX}{part}") or text)
@@ -77,6 +77,10 @@ def refuse_another_name(options: Mapping[str, object], name: Sequence[str]) -> N
                 f"option '{_PREFIX}{part}'='{said}': expected '{text}', for the table is written by the name "
                 f"'{'.'.join(name)}'; leave the option out, or write to the path"
             )
+
+
+def _is_asked(values: OptionValues) -> bool:
+    return values.flag(_ENABLE, False) or values.flag(_ALSO_ENABLE, False)
 
 
 def without_sync(options: Mapping[str, object]) -> dict[str, object]:

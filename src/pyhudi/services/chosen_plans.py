@@ -11,10 +11,8 @@ def chosen_of(pending: Sequence[Instant], only: Collection[str] | None) -> list[
     return [instant for instant in pending if only is None or instant.requested in only]
 
 
-def refuse_absent(pending: Sequence[Instant], only: Collection[str] | None, *, uri: str, service: str) -> None:
+def refuse_absent(pending: Sequence[Instant], only: Collection[str], *, uri: str, service: str) -> None:
     """Raises: NotFound for a requested time that no pending plan has; Invalid for a text in place of several."""
-    if only is None:
-        return
     if isinstance(only, str):
         raise Invalid(f"instants='{only}': expected a sequence of requested times, such as ['{only}']")
     known = [instant.requested for instant in pending]

@@ -15,7 +15,7 @@ from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import refuse_unshared
-from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, SessionCatalog, path_of
+from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, SessionCatalog, as_kept, path_of
 from pyhudi.engine.spark.sql.columns import nullable, parsed_columns, refuse_collations, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
@@ -71,7 +71,7 @@ def create_table(session: SqlSession, head: Head) -> DataFrame:
 
 def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | None) -> None:
     """Make a table of a statement, and store the rows of its query, if it has one."""
-    database, name = _database(session, statement.name), session.catalog.spelled(statement.name[-1])
+    database, name = _database(session, statement.name), as_kept(session.spark, statement.name[-1])
     is_managed = statement.location is None
     path = session.catalog.default_path(database, name) if is_managed else _location(statement)
     stated = stated_facts(statement.properties)
@@ -250,9 +250,9 @@ def _rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: Alt
         )
     if not isinstance(session.catalog, SessionCatalog):
         return session.spark_sql(head.cursor.text)
-    if len(statement.name) > 1 and session.catalog.spelled(statement.name[-2]) != entry.database:
+    if len(statement.name) > 1 and as_kept(session.spark, statement.name[-2]) != entry.database:
         raise Invalid(f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: expected a name of the same database")
-    session.catalog.rename(entry, session.catalog.spelled(statement.name[-1]))
+    session.catalog.rename(entry, as_kept(session.spark, statement.name[-1]))
     return session.nothing()
 
 
@@ -300,7 +300,7 @@ def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterT
 
 def _database(session: SqlSession, name: Name) -> str:
     _refuse_elsewhere(session, name)
-    return session.catalog.spelled(name[-2]) if len(name) > 1 else session.catalog.current_database
+    return as_kept(session.spark, name[-2]) if len(name) > 1 else session.catalog.current_database
 
 
 def _refuse_elsewhere(session: SqlSession, name: Name) -> None:

@@ -112,13 +112,12 @@ def _hudi_query_timeline(session: SqlSession, table: object, archived: object) -
 def _hudi_filesystem_view(session: SqlSession, table: object, sub_path: object) -> DataFrame:
     """`hudi_filesystem_view(t [, sub path])`: every file slice."""
     found = table_of(session, table, what="hudi_filesystem_view")
-    below = str(sub_path or "").strip("/")
     rows = [
         (
             one.slice.file_id, one.slice.partition, one.slice.base_instant, one.base_path, one.base_size_bytes,
             len(one.log_paths), one.log_size_bytes, one.scheduled_bytes, one.unscheduled_bytes,
         )
-        for one in read_slices(found, below=below)
+        for one in read_slices(found, below=str(sub_path or ""))
     ]  # fmt: skip
     return session.rows(rows, _FILES)
 

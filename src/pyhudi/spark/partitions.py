@@ -45,7 +45,7 @@ def matching_partitions(
             else:
                 wanted[name] = _text_in_path(session, table, name, one)
 
-    texts_of = {path: partition_texts(table, path) for path in living}
+    texts_of = partition_texts(table, living)
     for name, pattern in list(patterns.items()):
         if any(texts.get(name) == pattern for texts in texts_of.values()):
             wanted[name] = patterns.pop(name)
@@ -66,7 +66,7 @@ def partitions_where(session: SqlSession, table: HudiTable, predicate: str, livi
     if shared := [name for name in columns if has_times_in_paths(table, name)]:
         raise Unsupported(f"predicate of column '{shared[0]}': paths do not tell its values; name the partitions")
     kinds = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
-    texts = [(path, *(partition_texts(table, path).get(name) for name in columns)) for path in living]
+    texts = [(path, *map(of_path.get, columns)) for path, of_path in partition_texts(table, living).items()]
     numbered = ", ".join(f"c{at} string" for at in range(len(columns)))
     casts = [f"CAST(c{at} AS {kinds.get(name, 'string')}) AS {quoted_name(name)}" for at, name in enumerate(columns)]
     rows = session.rows(texts, f"{PARTITION_PATH} string{', ' if columns else ''}{numbered}")

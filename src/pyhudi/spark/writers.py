@@ -159,7 +159,7 @@ class TableCalls:
         entry = session.catalog.find(name)
         if entry is not None:
             refuse_base_files(entry, what="a write")
-        if is_kept(session):
+        if is_kept(session) and (entry is not None or is_hudi(table.source)):
             refuse_another_name(table.options, name)
             table = replace(table, options=without_sync(table.options))
         return session, name, entry, table
@@ -246,7 +246,8 @@ def _options(table: StatedTable) -> dict[str, str]:
 
 def _without_name(options: dict[str, str]) -> dict[str, str]:
     """The options without the table's name, which the catalog says. A first write may be by another name's options."""
-    return {name: text for name, text in options.items() if name not in fact_names(Fact.NAME)}
+    names = fact_names(Fact.NAME)
+    return {name: text for name, text in options.items() if name not in names}
 
 
 def _refuse_other_format(entry: CatalogEntry, table: StatedTable) -> None:

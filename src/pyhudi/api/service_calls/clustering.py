@@ -76,9 +76,10 @@ class ClusteringCalls:
         off the timeline. Raises: NotFound for an instant that is not pending; else as `cluster`.
         """
         job = _asked_job(self._handle, None, options, spark)
-        access = self._handle.access
-        pending = pending_clusterings(access.snapshot()) if instants is not None else []
-        refuse_absent(pending, instants, uri=access.location.uri, service="clustering")
+        if instants is not None:
+            access = self._handle.access
+            pending = pending_clusterings(access.snapshot())
+            refuse_absent(pending, instants, uri=access.location.uri, service="clustering")
         return run_clusterings(job, is_asked=True, plans=False, only=instants)
 
 

@@ -127,10 +127,11 @@ def compact(
     """As `HudiTable.compact`, or `HudiTable.log_compact`."""
     job = asked_job(handle, kind, options, spark)
     uri = handle.access.location.uri
-    pending = pending_compactions(handle.access.snapshot().timeline, kind) if only is not None else []
-    refuse_absent(pending, only, uri=uri, service=kind.value)
+    if only is not None:
+        pending = pending_compactions(handle.access.snapshot().timeline, kind)
+        refuse_absent(pending, only, uri=uri, service=kind.value)
     service = "compaction" if kind is CompactionKind.BASE else "logcompaction"
-    return told(uri, service, lambda: run_compactions(job, is_asked=True, only=only))()
+    return told(uri, service, lambda: run_compactions(job, is_asked=True, plans=only is None, only=only))()
 
 
 def schedule(handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None) -> CompactionResult:

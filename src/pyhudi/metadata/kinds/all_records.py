@@ -39,8 +39,7 @@ class RecordSlice:
 
     @property
     def size_bytes(self) -> int:
-        base = self.file_slice.base_file
-        return (0 if base is None else base.size_bytes) + self.file_slice.log_bytes
+        return self.file_slice.base_bytes + self.file_slice.log_bytes
 
 
 def record_slices(table: MetadataTable, partitions: Iterable[str]) -> list[RecordSlice]:

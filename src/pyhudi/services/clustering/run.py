@@ -127,7 +127,7 @@ def run_clusterings(
     """Do every pending clustering, oldest first, then schedule a new one and do it.
 
     `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all.
-    `only`: do the pending ones of these requested times, and schedule none.
+    `only`: of the pending ones do those of these requested times; None: all.
     The table is held only at the beginning and at the end of each clustering.
 
     Raises: Conflict while another process runs one of them, or holds the table at the beginning, or where a write that
@@ -145,7 +145,7 @@ def run_clusterings(
                     continue
 
                 instant, reason = pending[0] if pending else None, ""
-                if not pending and plans and only is None:
+                if not pending and plans:
                     claims = partial(claim, session, life=life)
                     scheduled = schedule(
                         session,

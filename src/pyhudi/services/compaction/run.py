@@ -111,7 +111,7 @@ def run_compactions(
     """Do every pending compaction, oldest first, then schedule a new one and do it.
 
     `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all.
-    `only`: do the pending ones of these requested times, and schedule none.
+    `only`: of the pending ones do those of these requested times; None: all.
     The table is held only at the beginning and at the end of each compaction.
 
     Raises: Conflict while another process runs one of them, or holds the table at the beginning.
@@ -125,7 +125,7 @@ def run_compactions(
                     continue
 
                 claims = partial(claim, session, life=life)
-                scheduled = None if pending or not plans or only is not None else schedule(
+                scheduled = None if pending or not plans else schedule(
                     session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claims
                 )  # fmt: skip
                 instant = pending[0] if pending else scheduled.instant if scheduled is not None else None

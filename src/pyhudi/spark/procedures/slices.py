@@ -31,9 +31,7 @@ def _slices(call: Invocation, *, newest_only: bool) -> Iterator[ShownSlice]:
             raise Invalid(f"CALL {call.procedure}: {name}: all completed writes are shown; use a query's WHERE instead")
     named = call.values.get("partition_path", _ALL)
     below = named if named != _ALL else call["path_regex"]
-    return read_slices(
-        call.table, newest_only=newest_only, below="" if below in (_ALL, None) else str(below).strip("/*")
-    )
+    return read_slices(call.table, newest_only=newest_only, below="" if below in (_ALL, None) else str(below))
 
 
 def _show_fsview_all(call: Invocation) -> list[Row]:
@@ -68,7 +66,7 @@ def _show_fsview_latest(call: Invocation) -> list[Row]:
 def _stats_file_sizes(call: Invocation) -> list[Row]:
     """Sizes of base files and logs by the instant that wrote them, and of all of them."""
     sizes: dict[str, list[int]] = {}
-    for one in read_slices(call.table, below=str(call["partition_path"] or "").strip("/*")):
+    for one in read_slices(call.table, below=str(call["partition_path"] or "")):
         if one.base_size_bytes >= 0:
             sizes.setdefault(one.slice.base_instant, []).append(one.base_size_bytes)
         for log in one.slice.log_files:

@@ -5,7 +5,7 @@ property tells. So the stored keys do: new rows spelled otherwise would stand be
 Spec: format/layout.md section 5.1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.table.facts.config import KeyKind
 from pyhudi.table.read.plan import log_reading
-from pyhudi.table.slices.base_files.rows import open_rows, read_stored_batches
+from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.merged_slice import SliceReader
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
@@ -45,43 +45,43 @@ def stored_key_spec(snapshot: Snapshot, *, names_column: bool | None = None) -> 
 
 def _is_named(snapshot: Snapshot, spec: KeySpec) -> bool | None:
     """Whether a stored key has its column's name; None where no row is stored."""
-    column = spec.record_key[0]
-    if not {RECORD_KEY, column} <= set(snapshot.schema_with_meta.names):
+    if not {RECORD_KEY, spec.record_key[0]} <= set(snapshot.schema_with_meta.names):
         return None  # no write has stated any columns
 
     for file_slice in _slices(snapshot):
-        if file_slice.base_file is not None and not _may_name_column(snapshot, file_slice, column):
-            return False
-        for rows in _rows(snapshot, file_slice, [RECORD_KEY, column]):
-            key: str = rows.column(0)[0].as_py()
-            bare = record_keys(pa.table(rows.slice(0, 1)), replace(spec, is_composite=False))[0].as_py()
-            return key != bare and key.startswith(f"{column}:")
+        look = _of_logs if file_slice.base_file is None else _of_base_file
+        found = look(snapshot, file_slice, spec)
+        if found is not None:
+            return found
     return None
 
 
-def _may_name_column(snapshot: Snapshot, file_slice: FileSlice, column: str) -> bool:
-    """Whether the least key in a base file's footer begins with the column's name, or no footer tells."""
+def _of_base_file(snapshot: Snapshot, file_slice: FileSlice, spec: KeySpec) -> bool | None:
+    """As the base file has its keys, though logs may have changed its rows since. A footer tells most bare keys."""
     assert file_slice.base_file is not None
     path = join(file_slice.partition, file_slice.base_file.name.format())
     with closing(open_rows(snapshot.storage, path, file_slice.source, snapshot.as_written)) as file:
         ends = KeyFooter.parse(file.entries).key_range
-    return ends is None or ends[0].startswith(f"{column}:")
+        if ends is not None and not ends[0].startswith(f"{spec.record_key[0]}:"):
+            return False
+        return _of_rows(file.batches([RECORD_KEY, spec.record_key[0]]), spec)
 
 
-def _rows(snapshot: Snapshot, file_slice: FileSlice, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Rows of the base file, though logs may have changed them since; of a slice without one, those of its logs."""
-    if file_slice.base_file is not None:
-        path = join(file_slice.partition, file_slice.base_file.name.format())
-        found = read_stored_batches(
-            snapshot.storage, path, columns, use_threads=False, source=file_slice.source,
-            as_written=snapshot.as_written,
-        )  # fmt: skip
-        yield from (batch.select(columns) for batch in found if len(batch))
-        return
+def _of_logs(snapshot: Snapshot, file_slice: FileSlice, spec: KeySpec) -> bool | None:
     logs = log_reading(snapshot)
     assert logs is not None
-    merged = SliceReader(snapshot.schema_with_meta, logs).rows(snapshot.storage, file_slice, columns)
-    yield from (batch for batch in merged.to_batches() if len(batch))
+    reader = SliceReader(snapshot.schema_with_meta, logs)
+    return _of_rows(reader.rows(snapshot.storage, file_slice, [RECORD_KEY, spec.record_key[0]]).to_batches(), spec)
+
+
+def _of_rows(batches: Iterable[pa.RecordBatch], spec: KeySpec) -> bool | None:
+    """As the first row has its key; None without rows."""
+    first = next((batch for batch in batches if len(batch)), None)
+    if first is None:
+        return None
+    key: str = first.column(RECORD_KEY)[0].as_py()
+    bare = record_keys(pa.table(first.slice(0, 1)), replace(spec, is_composite=False))[0].as_py()
+    return key != bare and key.startswith(f"{spec.record_key[0]}:")
 
 
 def _slices(snapshot: Snapshot) -> Iterator[FileSlice]:

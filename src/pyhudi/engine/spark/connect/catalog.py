@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.format_name import is_hudi
-from pyhudi.engine.spark.sql.catalog import CASE_SENSITIVE, CATALOG, CatalogEntry, NewEntry, path_of
+from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, path_of
 from pyhudi.sql.words import Name, quoted_name, quoted_text
 
 _MANAGED = "pyhudi.managed"
@@ -47,10 +47,6 @@ class ConnectCatalog:
     @property
     def current_database(self) -> str:
         return self._spark.catalog.currentDatabase()
-
-    def spelled(self, name: str) -> str:
-        """A part of a name as the catalog keeps it."""
-        return name if self._spark.conf.get(CASE_SENSITIVE, "false") == "true" else name.lower()
 
     def find(self, name: Name, *, namespace: str | None = None) -> CatalogEntry | None:
         """The Hudi table of this name, or None for anything else: other formats, views, other catalogs, nothing."""

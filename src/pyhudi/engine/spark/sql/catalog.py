@@ -35,7 +35,6 @@ from pyhudi.errors import Invalid
 from pyhudi.sql.words import Name, quoted_text
 
 CATALOG = "spark_catalog"
-CASE_SENSITIVE = "spark.sql.caseSensitive"
 SCAN = "hudi_scan"
 _TABLES = f"{CATALYST}.catalog"
 _LEVELS_MAX = 5
@@ -199,17 +198,13 @@ class SessionCatalog:
         plan = parser.parsePlan(f"SELECT * FROM {scan_text(entry.path, reads_optimized=entry.reads_optimized)}")
         self._catalog.cacheTable(self._cache_key(entry.database, entry.name), plan)
 
-    def spelled(self, name: str) -> str:
-        """A part of a name as the catalog keeps it."""
-        return name if self._spark.conf.get(CASE_SENSITIVE, "false") == "true" else name.lower()
-
     def unprime(self, name: Name) -> None:
         """Forget what `prime` told of a name that is another table's now, or nobody's."""
         name = name[1:] if len(name) == 3 else name
         if not 1 <= len(name) <= 2:
             return
-        database = self.spelled(name[-2]) if len(name) > 1 else self.current_database
-        key = self._cache_key(database, self.spelled(name[-1]))
+        database = as_kept(self._spark, name[-2]) if len(name) > 1 else self.current_database
+        key = self._cache_key(database, as_kept(self._spark, name[-1]))
         cached = self._catalog.getCachedTable(key)
         if cached is not None and f"{SCAN}]" in str(cached.toString()):
             self._catalog.invalidateCachedTable(key)
@@ -298,6 +293,11 @@ class SessionCatalog:
         uri = java_class(spark, "org.apache.hadoop.fs.Path")(path).toUri()
         others = [empty[kind] for kind in constructor_types(spark, name)[1:]]
         return java_class(spark, name)(some(spark, uri), *others)
+
+
+def as_kept(spark: SparkSession, name: str) -> str:
+    """A part of a name as a catalog of the session keeps it."""
+    return name if spark.conf.get("spark.sql.caseSensitive", "false") == "true" else name.lower()
 
 
 def scan_text(path: str, moment: str = "NULL", *, reads_optimized: bool = False) -> str:
