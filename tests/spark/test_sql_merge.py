@@ -108,6 +108,25 @@ def test_event_time_ordering_keeps_the_greater_row(filled: Sql) -> None:
     assert filled.rows("t") == [A, (2, "next", 11, "x"), C, (9, "most", 2, "z")]
 
 
+def test_rows_move_to_another_partition_by_a_global_index(filled: Sql) -> None:
+    sql = filled
+    stays = "column 'dt' .*; (leave|delete) .* hoodie.index.type=GLOBAL_SIMPLE"
+    with pytest.raises(Invalid, match=stays):
+        merge(sql, "(1, 'moved', 11L, 'z', '')", "WHEN MATCHED THEN UPDATE SET *")
+    with pytest.raises(Invalid, match=stays):
+        sql("UPDATE t SET dt = 'z' WHERE id = 3")
+    assert sql.rows("t") == [A, B, C]
+
+    sql("SET hoodie.index.type = GLOBAL_SIMPLE")
+    try:
+        merge(sql, "(1, 'moved', 11L, 'z', ''), (2, 'late', 1L, 'z', '')", "WHEN MATCHED THEN UPDATE SET *")
+        sql("UPDATE t SET dt = concat(dt, '2') WHERE id = 3")
+    finally:
+        sql("RESET hoodie.index.type")
+    assert sql.rows("t") == [(1, "moved", 11, "z"), B, (*C[:3], f"{C[3]}2")]
+    assert sql("SELECT id FROM t WHERE dt = 'z'") == [(1,)]
+
+
 def test_values_are_cast_as_they_are_stored(filled: Sql) -> None:
     merge(filled, "(1, 5, '11', 'x', ''), (4, 6, '12', 'z', '')",
           "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip

@@ -77,7 +77,9 @@ def test_services_run(filled: Sql) -> None:
     assert len(asked(filled, "CALL show_clustering('t')")) == 1
     filled("UPDATE t SET name = 'newer' WHERE dt = 'x'")
     filled("CALL run_compaction(op => 'run', table => 't')")
-    cleaned = asked(filled, "CALL run_clean(table => 't', retain_commits => 1)")
+    for waits in ("trigger_max_commits => 9", "schedule_in_line => false", "options => 'hoodie.clean.max.commits=9'"):
+        assert asked(filled, f"CALL run_clean(table => 't', retain_commits => 1, {waits})") == []
+    cleaned = asked(filled, "CALL run_clean(table => 't', retain_commits => 1, trigger_max_commits => 1)")
     assert list(cleaned[0])[:3] == ["start_clean_time", "time_taken_in_millis", "total_files_deleted"]
     assert len(asked(filled, "CALL show_cleans(table => 't')")) == 1
     assert asked(filled, "CALL run_ttl(table => 't', retain_days => 1)") == []

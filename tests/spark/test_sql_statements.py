@@ -3,6 +3,7 @@
 After each statement the table is read by name, and, where it matters, by pyhudi in this process; commits are counted.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -289,6 +290,29 @@ def test_the_operation_of_every_write_counts_before_those_of_sql(sql: Sql) -> No
     assert sql("SELECT id FROM t ORDER BY id") == [(7,), (8,), (9,)]
 
 
+def test_a_new_table_is_as_the_options_of_the_session_say(sql: Sql) -> None:
+    told = {
+        "hoodie.write.table.version": "6", "hoodie.datasource.write.hive_style_partitioning": "false",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "3", "hoodie.datasource.write.recordkey.field": "elsewhere",
+    }  # fmt: skip
+    for name, text in told.items():
+        sql(f"SET {name} = {text}")
+    try:
+        sql(f"{CREATE} (primaryKey = 'id', preCombineField = 'ts')")
+        sql("RESET hoodie.datasource.write.recordkey.field")
+        sql(FIRST)
+        sql("INSERT INTO t VALUES (1, 'again', 11, 'x')")
+    finally:
+        for name in told:
+            sql(f"RESET {name}")
+    table = sql.table("t")
+    assert (table.table_version, table.table_type, table.record_key) == (6, "MERGE_ON_READ", ("id",))
+    assert table.properties["hoodie.bucket.index.num.buckets"] == "3"
+    assert {row[0] for row in sql("SELECT _hoodie_partition_path FROM t")} == {"x", "y"}
+    assert sql.rows("t") == [(1, "again", 11, "x"), B, C]
+
+
 def test_overwrites_replace_what_they_name(filled: Sql) -> None:
     sql = filled
     sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1")
@@ -480,6 +504,20 @@ def test_a_name_may_stand_for_base_files_alone(sql: Sql, tmp_path: Path, where: 
     assert (sql("SELECT v FROM t"), sql("SELECT v FROM ro")) == ([(2,)], [(1,)])
     with pytest.raises(Unsupported, match="base files"):
         sql("INSERT INTO ro VALUES (2, 2)")
+
+
+def test_an_index_on_an_expression_takes_its_options_by_name(filled: Sql) -> None:
+    sql = filled
+    sql("CREATE INDEX cut ON t USING column_stats(name) OPTIONS (expr = 'substring', len = '1', pos = '2')")
+    sql("CREATE INDEX bloom ON t USING bloom_filters(name) OPTIONS (fpp = '0.01', expr = 'upper', numentries = '1000')")
+
+    stored = json.loads(Path(sql.table("t").path, ".hoodie", ".index_defs", "index.json").read_text())
+    cut, bloom = (stored["indexDefinitions"][f"expr_index_{name}"]["indexOptions"] for name in ("cut", "bloom"))
+    assert (cut["pos"], cut["len"]) == ("2", "1")
+    assert (bloom["fpp"], bloom["numentries"]) == ("0.01", "1000")
+    with pytest.raises(Invalid, match="of column_stats with lower: expected expr, found fpp"):
+        sql("CREATE INDEX no ON t USING column_stats(name) OPTIONS (expr = 'lower', fpp = '0.01')")
+    assert sql("SELECT id FROM t WHERE upper(name) = 'B' AND substring(name, 2, 1) = ''") == [(2,)]
 
 
 def test_columns_are_added(filled: Sql) -> None:

@@ -303,7 +303,6 @@ def _new_table(options: Mapping[str, str], *, version: int = NEW_TABLE_VERSION) 
     name = find_fact(options, Fact.NAME)
     if not isinstance(name, str):
         raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
-    stored = {name: text for name, text in options.items() if _is_stored(name, text)}
     return NewTable(
         name=name,
         record_key=_columns(find_fact(options, Fact.RECORD_KEY)),
@@ -312,8 +311,14 @@ def _new_table(options: Mapping[str, str], *, version: int = NEW_TABLE_VERSION) 
         table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
         table_version=int(str(find_fact(options, Fact.VERSION) or version)),
         create_schema=None,
-        properties={**_bucket_options(options), **stored},
+        properties=stored_options(options),
     )
+
+
+def stored_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that a new table stores, but for its name, columns, type and version."""
+    stored = {name: text for name, text in options.items() if _is_stored(name, text)}
+    return {**_bucket_options(options), **stored}
 
 
 def _is_stored(name: str, text: str) -> bool:

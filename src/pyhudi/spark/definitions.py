@@ -27,6 +27,7 @@ from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.table_facts import (
+    facts_of_session,
     new_table,
     refuse_other_facts,
     stated_facts,
@@ -100,6 +101,8 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             _refuse_other_columns(table, columns)
         else:
             assert columns is not None
+            said = {**facts_of_session(session.session_options, statement.properties), **statement.properties}
+            stated = replace(stated_facts(said), record_key=stated.record_key, ordering=stated.ordering)
             schema = arrow_schema(reordered(columns, [one.partition(":")[0] for one in partition_by]))
             table = new_table(
                 path, name=name, database=database, stated=stated, partition_by=partition_by, schema=schema

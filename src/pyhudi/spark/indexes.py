@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.inspect.indexes import read_indexes
+from pyhudi.metadata.kinds.expression import FILTER_OPTIONS
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.calls import CreateIndex, read_create_index
 from pyhudi.sql.heads import Head
-from pyhudi.table.prune.indexed_expression import EXPRESSION_OPTION, IDENTITY, IndexedExpression
+from pyhudi.table.prune.indexed_expression import EXPRESSION_OPTION, IDENTITY, IndexedExpression, argument_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +31,11 @@ def create_index(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFr
     """`CREATE INDEX [IF NOT EXISTS] name ON t [USING kind] (column) [OPTIONS (…)]`."""
     statement = read_create_index(head)
     table = session.open(entry)
-    kind, name, columns, expression = _asked(statement, table)
-    done = table.build_index(kind, columns=columns, name=name, expression=expression, spark=session.spark)
+    asked = _asked(statement, table)
+    done = table.build_index(
+        asked.kind, columns=asked.columns, name=asked.name, expression=asked.expression, options=asked.options,
+        spark=session.spark,
+    )  # fmt: skip
     if done.completed is None and not statement.is_lenient:
         raise Invalid(
             f"CREATE INDEX {statement.name} ON {'.'.join(statement.target)}: nothing was built: {done.reason}; write "
@@ -40,8 +46,19 @@ def create_index(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFr
     return session.nothing()
 
 
-def _asked(statement: CreateIndex, table: HudiTable) -> tuple[str, str | None, tuple[str, ...] | None, str | None]:
-    """Kind, name, columns and expression of the index, as `HudiTable.build_index` takes them.
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The index that a statement asks for, as `HudiTable.build_index` takes it."""
+
+    kind: str
+    name: str | None = None
+    columns: tuple[str, ...] | None = None
+    expression: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def _asked(statement: CreateIndex, table: HudiTable) -> _Asked:
+    """What the statement asks for. Raises: Invalid, Unsupported.
 
     Seen: 1.0.2 and 1.2.0 tell a record index from a secondary index by the columns. They refuse column statistics
     without an expression.
@@ -60,21 +77,28 @@ def _asked(statement: CreateIndex, table: HudiTable) -> tuple[str, str | None, t
                 f"{what}: expected OPTIONS (expr = 'function'); statistics of columns themselves are "
                 "HudiTable.build_index('column_stats'), or the option hoodie.metadata.index.column.stats.enable"
             )
-        return kind, statement.name, columns, IndexedExpression(function, columns[0], options).text
+        of_filters = {short: name for name, short in FILTER_OPTIONS.items()} if kind == "bloom_filters" else {}
+        filters = {of_filters[short]: options.pop(short) for short in of_filters if short in options}
+        unknown = sorted(set(options) - set(argument_options(function)))
+        if unknown:
+            known = ", ".join([EXPRESSION_OPTION, *argument_options(function), *of_filters])
+            raise Invalid(f"{what}: OPTIONS of {kind} with {function}: expected {known}, found {', '.join(unknown)}")
+        expression = IndexedExpression(function, columns[0], options).text
+        return _Asked(kind, statement.name, columns, expression, filters)
     if statement.options:
         raise Unsupported(f"{what}: OPTIONS: expected USING column_stats or bloom_filters beside them")
     keys = set(table.record_key)
     if kind == "record_index" or (not kind and set(columns) == keys):
         if set(columns) != keys:
             raise Invalid(f"{what}: expected the record key ({', '.join(sorted(keys))}), found {', '.join(columns)}")
-        return "record_index", None, None, None
+        return _Asked("record_index")
     if kind not in ("", "secondary_index"):
         raise Unsupported(
             f"{what}: USING {kind}: expected column_stats, bloom_filters, secondary_index or record_index"
         )
     if keys & set(columns):
         raise Invalid(f"{what}: expected all columns of the record key, or one column that is none of them")
-    return "secondary_index", statement.name, columns, None
+    return _Asked("secondary_index", statement.name, columns)
 
 
 def drop_index(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:

@@ -127,10 +127,11 @@ def write_rows(
     if not overwrites and asked != "insert_overwrite":
         settings = replace(settings, operation=asked or settings.operation)
         given = {**settings.duplicates(), **given}
-        drops = WriteSettings.from_options(given).insert_duplicates != "none"
+        writes = WriteSettings.from_options(given)
         operation = settings.operation_for(
-            has_keys=bool(table.record_key), has_ordering=bool(table.ordering), drops=drops
-        )
+            has_keys=bool(table.record_key), has_ordering=bool(table.ordering),
+            drops=writes.insert_duplicates != "none", combines=writes.combine_before_insert,
+        )  # fmt: skip
         getattr(table, operation)(rows, options=given)
         return
     fixed = () if statement is None else _fixed(statement)

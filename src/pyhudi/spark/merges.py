@@ -38,6 +38,7 @@ from pyhudi.sql.one_sided import name_sides
 from pyhudi.sql.words import quoted_name, quoted_text
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
+from pyhudi.write.rows.changes import staying_columns
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class _Merge:
     def __post_init__(self) -> None:
         self._kept = KeptRows()
         self.held.callback(self._kept.release)
-        self._has_global_index = WriteSettings.from_options(self.session.write_options(self.entry)).has_global_index
+        self._settings = WriteSettings.from_options(self.session.write_options(self.entry))
 
     def rows(self, snapshot: Snapshot, read: ReadRows) -> DataFrame:
         """The rows to write, made of a snapshot."""
@@ -234,12 +235,12 @@ class _Merge:
         config, matched = snapshot.config, [c for c in self.statement.clauses if c.match is Match.MATCHED]
         deletes_all = len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None
         is_event_time = config.merge_mode is MergeMode.EVENT_TIME and bool(config.ordering)
-        partition_by = () if self._has_global_index else tuple(config.partition_by)
+        partition_by = () if self._settings.has_global_index else tuple(config.partition_by)
         return MergeShape(
             table_name=config.name,
             alias=self.statement.alias,
             columns=tuple(table_columns(snapshot.schema, [])),
-            stays=tuple(dict.fromkeys((*config.record_key, *config.partition_by))),
+            stays=staying_columns(config, moves=self._settings.moves_rows),
             record_key=config.record_key,
             named_by=tuple(dict.fromkeys((*(config.record_key or (RECORD_KEY,)), *partition_by))),
             made_keys=None if config.record_key else f"{random_uuid()}",
@@ -264,7 +265,7 @@ class _Merge:
         equal = equal_columns(statement.on, statement.alias, statement.source_alias)
         if equal is None or snapshot.key_spec.own_generator:
             return True
-        allowed = {*config.record_key, *(() if self._has_global_index else config.partition_by)}
+        allowed = {*config.record_key, *(() if self._settings.has_global_index else config.partition_by)}
         if not set(config.record_key) <= set(equal) <= allowed:
             return True
         types = {field.name: field.dataType for field in table_columns(snapshot.schema, [])}

@@ -26,7 +26,8 @@ from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
-from pyhudi.write.rows.changes import identity_columns
+from pyhudi.write.rows.changes import identity_columns, refuse_moving
+from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,9 +58,10 @@ def update_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_update(of_one_snapshot(session, head, entry, whole))
     table = session.open(entry)
     assigned = assigned_columns(statement.assigned, table, what="UPDATE")
-    refuse_moving(assigned, table, what="UPDATE")
+    moves = WriteSettings.from_options(session.write_options(entry)).moves_rows
 
     def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
+        refuse_moving(assigned, snapshot.config, moves=moves, what="UPDATE")
         with _views(session, statement, snapshot, read, whole) as view:
             return _updated(session, statement, assigned, snapshot, view)
 
@@ -151,17 +153,6 @@ def assigned_columns(assigned: Sequence[Assigned], table: HudiTable, *, what: st
             raise Invalid(f"{what}: expected each column once, found '{name}' twice")
         found[name] = one.value
     return found
-
-
-def refuse_moving(assigned: dict[str, str], table: HudiTable, *, what: str) -> None:
-    """Raises: Invalid for a new value of a column that says which row it is, or in which partition it lies."""
-    for kind, names in (("record key", table.record_key), ("partition", table.partition_by)):
-        for name in names:
-            if name in assigned:
-                raise Invalid(
-                    f"{what}: column '{name}' is a {kind} column of table '{table.name}', and its values stay; delete "
-                    "the rows, and insert them with the new value"
-                )
 
 
 @contextmanager

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pyhudi.api.datasource import stored_options
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
+from pyhudi.options.names import canonical_name
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact, FactValue, split_fields
-from pyhudi.options.verdicts import fact_names
+from pyhudi.options.verdicts import fact_names, find_entry
 from pyhudi.versions import NEW_TABLE_VERSION
 
 _KEY: Final = "hoodie.datasource.write.recordkey.field"
@@ -69,6 +71,21 @@ def stated_facts(properties: Mapping[str, str]) -> StatedFacts:
         version=None if version is None else int(str(version)),
         others={name: text for name, text in merged.items() if name not in _names_of_arguments()},
     )
+
+
+def facts_of_session(options: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    """What `SET hoodie.…` says of a new table besides its name and columns, where TBLPROPERTIES say nothing of it.
+
+    Apache Hudi passes it over when a table is made, and then refuses, or obeys, it in each write.
+    """
+    said = {_fact_of(name) for name in properties} - {None}
+    own = {name: text for name, text in options.items() if _fact_of(name) in (Fact.TABLE_TYPE, Fact.VERSION)}
+    return {name: text for name, text in {**own, **stored_options(options)}.items() if _fact_of(name) not in said}
+
+
+def _fact_of(name: str) -> Fact | None:
+    known = _SQL_NAMES.get(name.lower(), name)
+    return find_entry(canonical_name(known)).fact if known.startswith("hoodie.") else None
 
 
 def new_table(

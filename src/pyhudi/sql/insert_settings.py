@@ -10,7 +10,7 @@ from pyhudi.options.values import OptionValues, choice, flag
 InsertOperation: TypeAlias = Literal["", "insert", "upsert", "bulk_insert"]
 AskedOperation: TypeAlias = Literal["", "insert", "upsert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"]
 OverwriteMode: TypeAlias = Literal["", "STATIC", "DYNAMIC"]
-InsertMode: TypeAlias = Literal["upsert", "strict", "non-strict"]
+InsertMode: TypeAlias = Literal["", "upsert", "strict", "non-strict"]
 
 OVERWRITE_MODE: Final = "hoodie.datasource.overwrite.mode"
 DUPLICATES: Final = "hoodie.datasource.insert.dup.policy"
@@ -30,22 +30,24 @@ class InsertSettings:
     )
     overwrite_mode: OverwriteMode = choice(OVERWRITE_MODE, "", ("STATIC", "DYNAMIC"))
     is_bulk: bool = flag("hoodie.sql.bulk.insert.enable", False)
-    mode: InsertMode = choice("hoodie.sql.insert.mode", "upsert", ("upsert", "strict", "non-strict"))
+    mode: InsertMode = choice("hoodie.sql.insert.mode", "", ("upsert", "strict", "non-strict"))
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """The settings that options ask for. Raises: Invalid for a bad value, naming the option."""
         return cls(**OptionValues(options).fields(cls))
 
-    def operation_for(self, *, has_keys: bool, has_ordering: bool, drops: bool) -> InsertOperation:
+    def operation_for(self, *, has_keys: bool, has_ordering: bool, drops: bool, combines: bool) -> InsertOperation:
         """The operation of an INSERT INTO a table. `drops`: rows of stored keys are to be dropped or refused.
+        `combines`: rows of one key are to be combined first.
 
         Seen: 1.0.2 upserts into a table with key and ordering columns, and inserts into others; what is to drop or
-        refuse stored keys is an insert there.
+        refuse stored keys is an insert there. 1.2.0 upserts by mode `upsert` where rows are combined.
         """
         asked = self.operation or self._older()
         if not asked:
-            asked = "upsert" if has_keys and has_ordering else "insert"
+            upserts = has_ordering or (combines and self.mode == "upsert")
+            asked = "upsert" if has_keys and upserts else "insert"
         return "insert" if asked == "upsert" and (drops or not has_keys) else asked
 
     def duplicates(self) -> dict[str, str]:
@@ -55,7 +57,7 @@ class InsertSettings:
     def _older(self) -> InsertOperation:
         if self.is_bulk:
             return "bulk_insert"
-        return "" if self.mode == "upsert" else "insert"
+        return "" if self.mode in ("", "upsert") else "insert"
 
 
 OF_SQL: Final = frozenset(field.metadata["option"] for field in InsertSettings.__dataclass_fields__.values())

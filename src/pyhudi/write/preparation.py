@@ -35,6 +35,7 @@ from pyhudi.write.input.schema import (
     evolved_schema,
     first_schema,
     refuse_unordered_types,
+    refuse_unread_mark,
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
@@ -65,6 +66,7 @@ def prepare_write(
     if marks_deletes:
         incoming = incoming.remove(incoming.get_field_index(LEAVES))
     refuse_deep_types(incoming)
+    refuse_unread_mark(incoming)
     incoming = with_path_texts(incoming, snapshot)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)

@@ -185,6 +185,13 @@ class WriteSettings:
         return find_index(self.index_class).is_global if self.index_class else is_global_index(self.index_type)
 
     @property
+    def moves_rows(self) -> bool:
+        """Whether a row whose partition column changes moves to its new partition, whichever index is asked."""
+        falls_back = not self.index_class and self.index_type in _RECORD_INDEXES
+        moves = self.updates_partition_path and (self.fallback_updates_partition_path or not falls_back)
+        return self.has_global_index and moves
+
+    @property
     def index_said(self) -> str:
         """The index as options state it."""
         name, text = (INDEX_CLASS, self.index_class) if self.index_class else ("hoodie.index.type", self.index_type)

@@ -50,14 +50,20 @@ def test_the_operation_of_sql_is_a_setting() -> None:
         ({"hoodie.spark.sql.insert.into.operation": "upsert"}, False, False, False, "insert"),
         ({"hoodie.sql.bulk.insert.enable": "true"}, True, True, False, "bulk_insert"),
         ({"hoodie.sql.insert.mode": "non-strict"}, True, True, False, "insert"),
+        ({"hoodie.sql.insert.mode": "upsert"}, True, False, False, "insert"),
+        ({"hoodie.combine.before.insert": "true"}, True, False, False, "insert"),
+        ({"hoodie.sql.insert.mode": "upsert", "hoodie.combine.before.insert": "true"}, True, False, False, "upsert"),
+        ({"hoodie.sql.insert.mode": "upsert", "hoodie.combine.before.insert": "true"}, False, False, False, "insert"),
     ],
 )
 def test_the_operation_is_as_options_and_table_say(
     options: dict[str, str], has_keys: bool, has_ordering: bool, drops: bool, expected: str
 ) -> None:
+    combines = "hoodie.combine.before.insert" in options
     settings = InsertSettings.from_options(options)
 
-    assert settings.operation_for(has_keys=has_keys, has_ordering=has_ordering, drops=drops) == expected
+    found = settings.operation_for(has_keys=has_keys, has_ordering=has_ordering, drops=drops, combines=combines)
+    assert found == expected
 
 
 def test_a_strict_insert_refuses_stored_keys() -> None:

@@ -36,7 +36,7 @@ def delete_where(handle: TableHandle, where: Any, call: WriteCall) -> WriteResul
 
 def update(handle: TableHandle, set_: Any, where: Any | None, call: WriteCall) -> WriteResult:
     """As `HudiTable.update`."""
-    return _change_told(handle, Operation.UPSERT, lambda: UpdateWhere(set_, where), call)
+    return _change_told(handle, Operation.UPSERT, partial(_update_of, handle, set_, where, call.options), call)
 
 
 def merge(
@@ -45,6 +45,11 @@ def merge(
     """As `HudiTable.merge`. `aliases`: of source and table."""
     make = partial(_merge_of, handle, source, on, clauses, aliases, call.options)
     return _change_told(handle, Operation.UPSERT, make, call)
+
+
+def _update_of(handle: TableHandle, set_: Any, where: Any | None, options: Mapping[str, object] | None) -> UpdateWhere:
+    _, _, settings = handle.prepare(options)
+    return UpdateWhere(set_, where, moves=settings.moves_rows)
 
 
 def _merge_of(
@@ -61,8 +66,8 @@ def _merge_of(
     rows = frames.arrow_table(source)
     refuse_doubled(rows.schema)
     return Merge(
-        plain_rows(rows), on, clauses, aliases, is_global=settings.has_global_index, keys=settings.keys,
-        find_stored=partial(_find_stored, handle),
+        plain_rows(rows), on, clauses, aliases, is_global=settings.has_global_index,
+        moves=settings.moves_rows, keys=settings.keys, find_stored=partial(_find_stored, handle),
     )  # fmt: skip
 
 

@@ -8,12 +8,13 @@ from pyhudi.api.access import attempt_number
 from pyhudi.api.handle import TableHandle
 from pyhudi.engine.local.executors import LocalSliceWork
 from pyhudi.metrics.measuring import told
+from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.chosen_plans import refuse_absent
 from pyhudi.services.clean.run import CleanJob, CleanResult, run_cleans
-from pyhudi.services.clean.settings import CleanSettings, FailedWrites
+from pyhudi.services.clean.settings import TRIGGER_COMMITS, CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
 from pyhudi.services.compaction.run import (
     CompactionJob,
@@ -40,6 +41,7 @@ class ServiceCalls:
         """Delete the files that neither a retained commit nor a savepoint nor a pending action needs any more.
 
         What is retained is what `hoodie.clean.*` says. A clean of any writer that was left pending is finished first.
+        A new one waits for `hoodie.clean.trigger.max.commits` commits only where the call's own options say so.
         It runs after writes by itself, unless `hoodie.clean.automatic` is false.
         Raises: Conflict while another writer holds the table.
         """
@@ -94,7 +96,8 @@ def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanRes
     """As `HudiTable.clean`."""
     _, merged, settings = handle.prepare(options)
     job = clean_job(handle, handle.access, settings, CleanSettings.from_options(merged))
-    return told(handle.access.location.uri, "clean", lambda: run_cleans(job, is_asked=True))()
+    waits = TRIGGER_COMMITS in merge_options(write=options, opened=None, table={})
+    return told(handle.access.location.uri, "clean", lambda: run_cleans(job, is_asked=not waits))()
 
 
 def clean_job(handle: TableHandle, access: TableAccess, settings: WriteSettings, clean: CleanSettings) -> CleanJob:

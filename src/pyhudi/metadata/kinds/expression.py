@@ -52,7 +52,7 @@ log = logging.getLogger("pyhudi")
 
 _REQUEST: Final = "expr_index"
 _REQUESTS: Final = (_REQUEST, COLUMN_STATS, BLOOM_FILTERS)
-_BLOOM_OPTIONS: Final = {
+FILTER_OPTIONS: Final = {
     "hoodie.bloom.index.filter.type": "filtertype",
     "hoodie.index.bloom.num_entries": "numentries",
     "hoodie.index.bloom.fpp": "fpp",
@@ -172,7 +172,7 @@ class ExpressionKind(IndexKind):
                 f"found '{', '.join(request.columns)}'"
             )
 
-        blooms = {short: request.options[name] for name, short in _BLOOM_OPTIONS.items() if name in request.options}
+        blooms = {short: request.options[name] for name, short in FILTER_OPTIONS.items() if name in request.options}
         options = {**asked.options, **(blooms if flavour == BLOOM_FILTERS else {})}
         version, partition = stats_version(request.table_version).name, self.requested_partition(request)
         made = expression_index_definition(partition, flavour, asked.function, asked.column, options, version)

@@ -10,6 +10,7 @@ from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.options.values import OptionValues, count, flag
 
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
+TRIGGER_COMMITS = "hoodie.clean.trigger.max.commits"
 
 _HOUR_MS = 3_600_000
 
@@ -53,7 +54,7 @@ class CleanSettings:
     commits_retained: int = count("hoodie.clean.commits.retained", 10)
     hours_retained: int = count("hoodie.clean.hours.retained", 24)
     versions_retained: int = count("hoodie.clean.fileversions.retained", 3)
-    trigger_commits: int = count("hoodie.clean.trigger.max.commits", 1)
+    trigger_commits: int = count(TRIGGER_COMMITS, 1)
     is_incremental: bool = flag("hoodie.clean.incremental.enabled", True)
     commits_per_clean_max: int | None = None
     failed_writes: FailedWrites = FailedWrites.EAGER

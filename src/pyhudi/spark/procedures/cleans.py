@@ -1,6 +1,7 @@
 """Procedures that run and show cleans."""
 
 from pyhudi.inspect.services import read_clean_plans, read_cleans
+from pyhudi.services.clean.settings import TRIGGER_COMMITS
 from pyhudi.spark.procedures.procedure import (
     FILTER,
     PATH,
@@ -34,9 +35,13 @@ _CLEAN_PLANS = (
     "total_partitions_to_delete int, extra_metadata string"
 )
 
+_NO_NEW_ONE = 2**31 - 1
+"""Commits that no table has: only what is pending is carried out."""
+
 
 def _run_clean(call: Invocation) -> list[Row]:
     """A row of the clean, or none where there was nothing to clean or only its plan was asked for."""
+    trigger = call["trigger_max_commits"] if call["schedule_in_line"] else _NO_NEW_ONE
     options = call.options(
         **{
             "hoodie.clean.policy": call["clean_policy"],
@@ -44,7 +49,7 @@ def _run_clean(call: Invocation) -> list[Row]:
             "hoodie.clean.hours.retained": call["hours_retained"],
             "hoodie.clean.fileversions.retained": call["file_versions_retained"],
             "hoodie.clean.trigger.strategy": call["trigger_strategy"],
-            "hoodie.clean.trigger.max.commits": call["trigger_max_commits"],
+            TRIGGER_COMMITS: trigger,
         }
     )
     requested = call.table.clean(options=options).requested

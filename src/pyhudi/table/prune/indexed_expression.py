@@ -57,10 +57,17 @@ class IndexedExpression:
         """The expression in Spark SQL."""
         if self.function == IDENTITY:
             return self.column
-        rest = [value if name in _NUMBERS else _quoted(value) for name, value in self.options.items()]
+        given, names = self.options, argument_options(self.function)
+        in_order = [*(name for name in names if name in given), *(name for name in given if name not in names)]
+        rest = [given[name] if name in _NUMBERS else _quoted(given[name]) for name in in_order]
         if rest and self.function in _SIDES:
             return f"trim({_SIDES[self.function]} {rest[0]} FROM {self.column})"
         return f"{self.function}({', '.join([self.column, *rest])})"
+
+
+def argument_options(function: str) -> tuple[str, ...]:
+    """The options that give a function's arguments after the column, in the order of the arguments."""
+    return _OPTIONS.get(function, ())
 
 
 def expression_node(expression: IndexedExpression, schema: pa.Schema) -> Node:
@@ -79,7 +86,7 @@ def expression_node(expression: IndexedExpression, schema: pa.Schema) -> Node:
             f"index on {expression.text}: no column '{expression.column}' in the table, whose columns are: {have}"
         )
 
-    names = _OPTIONS.get(expression.function, ())
+    names = argument_options(expression.function)
     unknown = sorted(set(expression.options) - set(names))
     if expression.function in _NOT_COMPUTED:
         raise Unsupported(

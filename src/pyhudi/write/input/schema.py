@@ -172,6 +172,17 @@ def refuse_doubled(incoming: pa.Schema) -> None:
         raise Invalid(f"input: expected distinct column names, found '{doubled[0]}' twice")
 
 
+def refuse_unread_mark(incoming: pa.Schema) -> None:
+    """Raises: Invalid for `_hoodie_is_deleted` of a type in which nobody reads it. Seen: Apache Hudi refuses it."""
+    at = incoming.get_field_index(IS_DELETED)
+    found = None if at < 0 else incoming.field(at).type
+    if found is not None and not (pa.types.is_boolean(found) or pa.types.is_null(found)):
+        raise Invalid(
+            f"input: column '{IS_DELETED}' marks rows to delete: expected bool, found {found}; cast it, or give the "
+            "column another name"
+        )
+
+
 def refuse_unordered_types(schema: pa.Schema, ordering: Sequence[str]) -> None:
     """Raises: Invalid for an ordering column of lists, structs or maps: none of two such values is the greater."""
     for name in ordering:

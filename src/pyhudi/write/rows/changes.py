@@ -3,9 +3,9 @@
 A change is a value. It is checked against a snapshot, and then makes the rows of an ordinary write of that snapshot.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,16 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.predicate import Predicate, parse_predicate
 from pyhudi.predicate.assignments import Assignment, parse_assignment
 from pyhudi.predicate.names import known_names
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.matching import OpenSkipping, matching_rows
+
+_MOVING: Final = (
+    "or write with a global index that moves rows: hoodie.index.type=GLOBAL_SIMPLE, or a record index with "
+    "hoodie.record.index.update.partition.path=true"
+)
 
 
 class RowChange(Protocol):
@@ -62,10 +68,14 @@ class DeleteWhere:
 
 @dataclass(frozen=True, slots=True)
 class UpdateWhere:
-    """Give columns of the rows that a predicate chooses new values. `set`: column -> value. `where` None: all rows."""
+    """Give columns of the rows that a predicate chooses new values. `set`: column -> value. `where` None: all rows.
+
+    `moves`: partition columns may be set, and the write moves the rows.
+    """
 
     set: Mapping[str, Any]
     where: Any | None
+    moves: bool
 
     @property
     def operation(self) -> Operation:
@@ -93,7 +103,7 @@ class UpdateWhere:
         refuse_rules_of_two(snapshot, "update")
         shown = columns_shown(snapshot)
         assigned = parse_assignments(self.set, snapshot, shown, what="set")
-        refuse_moving(assigned, snapshot, what="set")
+        refuse_moving([one.field.name for one in assigned], snapshot.config, moves=self.moves, what="set")
         return assigned, None if self.where is None else parse_predicate(self.where, shown)
 
 
@@ -117,16 +127,27 @@ def parse_assignments(given: Any, snapshot: Snapshot, schema: pa.Schema, *, what
     return list(assigned.values())
 
 
-def refuse_moving(assigned: list[Assignment], snapshot: Snapshot, *, what: str) -> None:
-    """Raises: Invalid for a new value of a column that says which row it is, or in which partition it lies."""
-    config = snapshot.config
-    for kind, names in (("record key", config.record_key), ("partition", config.partition_by)):
-        for one in assigned:
-            if one.field.name in names:
-                raise Invalid(
-                    f"{what}: column '{one.field.name}' is a {kind} column of table '{config.name}', and its values "
-                    "stay; delete the rows, and insert them with the new value"
-                )
+def refuse_moving(assigned: Collection[str], config: TableConfig, *, moves: bool, what: str) -> None:
+    """Raises: Invalid for a new value of one of the `staying_columns`."""
+    stays = staying_columns(config, moves=moves)
+    for name in assigned:
+        if name in stays:
+            kind = "partition" if name in config.partition_by else "record key"
+            raise Invalid(
+                f"{what}: column '{name}' is a {kind} column of table '{config.name}', and its values stay; "
+                f"{stays[name]}"
+            )
+
+
+def staying_columns(config: TableConfig, *, moves: bool) -> dict[str, str]:
+    """The columns whose values a change of rows must leave, each with the way out, as messages tell it.
+
+    They say which row it is, and in which partition it lies, unless the write `moves` rows.
+    """
+    anew = "delete the rows, and insert them with the new value"
+    partition = {} if moves else dict.fromkeys(config.partition_by, f"{anew}, {_MOVING}")
+    stays = {**partition, **dict.fromkeys(config.record_key or (RECORD_KEY,), anew)}
+    return {name.partition(".")[0]: way_out for name, way_out in stays.items()}
 
 
 def identity_columns(snapshot: Snapshot) -> list[str]:

@@ -23,6 +23,7 @@ from pyhudi.write.rows.changes import (
     refuse_losing,
     refuse_rules_of_two,
     refuse_without_schema,
+    staying_columns,
     whole_rows,
     with_values,
 )
@@ -38,7 +39,8 @@ class Merge:
     """Merge a source into the table. Memory: the source, and one row group of the table beside it.
 
     `on`: SQL text or names of columns. `is_global`: a record key is one row of the table, not of its partition.
-    `keys`: how the write spells keys. `find_stored`: looks record keys up.
+    `moves`: the write moves a row whose partition column changes. `keys`: how the write spells keys. `find_stored`:
+    looks record keys up.
     """
 
     source: pa.Table
@@ -46,6 +48,7 @@ class Merge:
     clauses: MergeClauses
     aliases: tuple[str, str]
     is_global: bool
+    moves: bool
     keys: KeySettings
     find_stored: FindStored
 
@@ -236,7 +239,8 @@ class _Bound:
 
     def _refuse_moved(self, clause: Clause, rows: pa.RecordBatch, stored: pa.RecordBatch) -> None:
         """Raises: Invalid where an update would give a row another key, or move it to another partition."""
-        for name in identity_columns(self.snapshot):
+        config = self.snapshot.config
+        for name, way_out in staying_columns(config, moves=self.merge.moves).items():
             new, old = rows.column(name), stored.column(name)
             spelled = _spelled(new), _spelled(old)
             if spelled[0].equals(spelled[1]):
@@ -246,9 +250,9 @@ class _Bound:
             if pc.any(moved).as_py():
                 row = pc.index(moved, True).as_py()
                 raise Invalid(
-                    f"{clause.what}: column '{name}' says which row of table '{self.snapshot.config.name}' it is, and "
+                    f"{clause.what}: column '{name}' says which row of table '{config.name}' it is, and "
                     f"stays; expected {old[row].as_py()!r}, found {new[row].as_py()!r}; leave the column out, or "
-                    "delete the row and insert it anew"
+                    f"{way_out}"
                 )
 
 

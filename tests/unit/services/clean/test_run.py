@@ -153,6 +153,8 @@ def test_the_trigger_counts_commits_since_the_last_clean_and_a_call_does_not_wai
     # After the fourth (the third commit makes three, but retains them all but one: nothing goes), the seventh.
     assert len(table.actions("clean")) == 2
 
+    waiting = table.table.clean(options={"hoodie.clean.trigger.max.commits": "3"})
+    assert (waiting.files_deleted, waiting.reason[:29]) == (0, "1 commits since the last clea")
     assert table.table.clean().files_deleted == 2
 
 

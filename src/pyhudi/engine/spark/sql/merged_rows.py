@@ -45,15 +45,15 @@ class ClauseValues:
 class MergeShape:
     """The table of a merge. `alias`: its name in the pairs. `columns`: its own, in order.
 
-    `stays`: columns whose values a change must leave. `named_by`: columns that tell rows apart. `made_keys`: how keys
-    begin that are made up for new rows; None where rows have keys of their own. `leaves`: the name of the column that
-    marks deletes. `settles_new_rows`: of several new rows of a key the greatest is stored.
+    `stays`: columns whose values a change must leave, each with the way out. `named_by`: columns that tell rows apart.
+    `made_keys`: how keys begin that are made up for new rows; None where rows have keys of their own. `leaves`: the
+    name of the column that marks deletes. `settles_new_rows`: of several new rows of a key the greatest is stored.
     """
 
     table_name: str
     alias: str
     columns: tuple[t.StructField, ...]
-    stays: tuple[str, ...]
+    stays: Mapping[str, str]
     record_key: tuple[str, ...]
     named_by: tuple[str, ...]
     made_keys: str | None
@@ -159,7 +159,7 @@ def _final(field: t.StructField, clauses: Sequence[ClauseValues], shape: MergeSh
             f.coalesce(old.cast("string"), f.lit("NULL")),
             f.lit(", found "),
             f.coalesce(new.cast("string"), f.lit("NULL")),
-            f.lit("; leave the column out, or delete the row and insert it anew"),
+            f.lit(f"; leave the column out, or {shape.stays[field.name]}"),
         )
         return f.when(new.eqNullSafe(old), old).otherwise(f.raise_error(message).cast(field.dataType))
 
