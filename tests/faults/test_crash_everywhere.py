@@ -212,6 +212,9 @@ LIKE_OTHERS = (
     "a delete to logs",
     "an upsert by bucket",
     "a deletion of partitions that rolls a dead overwrite back",
+    "an upsert that moves rows between partitions",
+    "a write that makes the metadata table",
+    "a bulk insert",
 )
 """Scenarios whose steps are those of others in another order: for the long run."""
 

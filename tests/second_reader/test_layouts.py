@@ -26,6 +26,7 @@ from tests.support.hudi_rs import (
     LOCAL_TIMESTAMP,
     NO_SCHEMA,
     SEVERAL_ORDERING_COLUMNS,
+    VERSIONS,
     HudiRsError,
     kinds_of_partitions,
     read_hudi_rs,
@@ -34,7 +35,6 @@ from tests.support.hudi_rs import (
 from tests.support.promotions import KEYS, WRITABLE, Promotion
 from tests.support.promotions import rows as rows_of_c
 
-VERSIONS = pytest.mark.parametrize("version", [8, 9])
 META = ("_hoodie_commit_time", *META_BUT_TIME)
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": True}
 LAYOUTS = (

@@ -17,10 +17,9 @@ from tests.interop.test_merge_on_read import CASES as TABLES
 from tests.interop.test_merge_on_read import written_by_us
 from tests.second_reader.watched import BEGINNING
 from tests.support.compare import assert_same_rows
-from tests.support.hudi_rs import SEVERAL_ORDERING_COLUMNS, HudiRsError, read_hudi_rs, read_hudi_rs_by_storage
+from tests.support.hudi_rs import SEVERAL_ORDERING_COLUMNS, VERSIONS, HudiRsError, read_hudi_rs, read_hudi_rs_by_storage
 
 OLD_LISTS = HudiRsError("HudiCoreError", "partial-update column 'tags' has type List(Field { data_type: Utf8")
-VERSIONS = pytest.mark.parametrize("version", [8, 9])
 KINDS = pytest.mark.parametrize("kind, version", [("parquet", 8), ("avro", 9), ("hfile", 9)])
 
 

@@ -28,10 +28,8 @@ from tests.second_reader.watched import (
 )
 from tests.support.compare import assert_same_rows
 from tests.support.crashes import crash_points
-from tests.support.hudi_rs import HudiRsError, read_hudi_rs, read_hudi_rs_by_storage
+from tests.support.hudi_rs import VERSIONS, HudiRsError, read_hudi_rs, read_hudi_rs_by_storage
 from tests.support.model import Handles, StepClock, arrow, dump, read_rows, seeded_uuids
-
-VERSIONS = pytest.mark.parametrize("version", [8, 9])
 
 OPERATIONS: dict[str, Callable[[Watched], object]] = {
     **{

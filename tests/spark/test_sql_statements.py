@@ -506,6 +506,37 @@ def test_a_name_may_stand_for_base_files_alone(sql: Sql, tmp_path: Path, where: 
         sql("INSERT INTO ro VALUES (2, 2)")
 
 
+def test_entries_of_the_metadata_of_a_commit_have_the_prefix_that_is_said(filled: Sql, tmp_path: Path) -> None:
+    sql, prefix = filled, "hoodie.datasource.write.commitmeta.key.prefix"
+    told = {prefix: "by_", "by_whom": "me"}
+    for name, text in told.items():
+        sql(f"SET {name} = {text}")
+    try:
+        sql("INSERT INTO t VALUES (4, 'd', 1, 'y')")
+    finally:
+        for name in told:
+            sql(f"RESET {name}")
+    shown = "CALL show_commit_extra_metadata({} => '{}', metadata_key => 'by_whom')"
+    assert [row[3] for row in sql(shown.format("table", "t"))] == ["me"]
+
+    options = {**told, "hoodie.table.name": "u", "hoodie.datasource.write.recordkey.field": "id"}
+    sql.spark.range(1).write.format("hudi").options(**options).save(str(tmp_path / "u"))
+    assert [row[3] for row in sql(shown.format("path", tmp_path / "u"))] == ["me"]
+
+
+@pytest.mark.parametrize(
+    "text,error,expected",
+    [
+        ("SELECT * FROM t WITH ('as.of.instant' = '1')", Unsupported, "t WITH .*TIMESTAMP AS OF"),
+        ("ALTER TABLE t ADD PARTITION (dt = 'z') LOCATION '/elsewhere'", Unsupported, "expected no LOCATION"),
+        ("ALTER TABLE t ADD PARTITION (name = 'z')", Invalid, "'name' is no partition column"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(standing: Sql, text: str, error: type, expected: str) -> None:
+    with used(standing), pytest.raises(error, match=expected):
+        standing(text)
+
+
 def test_an_index_on_an_expression_takes_its_options_by_name(filled: Sql) -> None:
     sql = filled
     sql("CREATE INDEX cut ON t USING column_stats(name) OPTIONS (expr = 'substring', len = '1', pos = '2')")

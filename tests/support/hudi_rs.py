@@ -16,6 +16,8 @@ import pytest
 from hudi import HudiQueryType, HudiReadOptions, HudiTable
 
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions="
+VERSIONS = pytest.mark.parametrize("version", [pytest.param(8, marks=pytest.mark.long), 9])
+"""hudi-rs reads both alike: the test of every change takes the newer one."""
 
 
 def read_hudi_rs(

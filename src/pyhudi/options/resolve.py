@@ -142,16 +142,16 @@ def is_delete_payload(text: str) -> bool:
     return short_class_name(text) == DELETE_PAYLOAD
 
 
-def option_texts(
-    given: Mapping[str, object] | None, *, metadata_prefix: str = COMMIT_METADATA_PREFIX_DEFAULT
-) -> dict[str, str]:
+def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | None = None) -> dict[str, str]:
     """The options of one source under their newest names, as text.
 
-    Names that begin with `metadata_prefix` are entries for the commit's metadata, and may be anything.
+    Names that begin with `metadata_prefix` are entries for the commit's metadata, and may be anything. None: as the
+    options themselves say it.
     Raises: Invalid, as `merge_options` says.
     """
     if given is not None and not isinstance(given, Mapping):
         raise Invalid(f"options {given!r}: expected a mapping of names to values, found {type(given).__name__}")
+    prefix = _metadata_prefix(given) if metadata_prefix is None else metadata_prefix
     texts: dict[str, str] = {}
     spelled: dict[str, str] = {}
     for name, value in (given or {}).items():
@@ -159,7 +159,7 @@ def option_texts(
             raise Invalid(f"option {name!r}: expected a name as text, found {type(name).__name__}")
 
         text = _text(name, value)
-        if not _is_metadata(name, metadata_prefix):
+        if not _is_metadata(name, prefix):
             check_known(name)
 
         newest = canonical_name(name)

@@ -217,6 +217,9 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
         case "CHANGE COLUMNS":
             return change_columns(session, entry, statement.changes)
         case "ADD PARTITION":
+            table = session.open(entry)
+            for said in statement.partitions:
+                matching_partitions(session, table, said, ())  # refuses columns that are none of a partition's
             return session.nothing()  # partitions of a Hudi table are those of its rows
     raise Unsupported(
         f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: expected what changes its name, columns, "

@@ -20,6 +20,7 @@ from pyhudi.engine.spark.sql.gateway import session_options
 from pyhudi.errors import NotFound
 from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import DATA_SKIPPING, METADATA
+from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
 from pyhudi.options.verdicts import find_entry
 from pyhudi.services.compaction.settings import compaction_of_batches
 from pyhudi.sql.insert_settings import OF_SQL
@@ -87,10 +88,14 @@ class SqlSession:
         """`SET hoodie.…` of the session, and TBLPROPERTIES that begin so. The session wins.
 
         What TBLPROPERTIES say of the table itself is left out: it was so when the table was made. Upgrades change it.
+        With a prefix of their own for entries of the commit's metadata, names that begin with it count, too.
         """
         stated = {} if entry is None else entry.properties
-        own = {name: text for name, text in stated.items() if name.startswith(_PREFIX) and not _is_of_table(name)}
-        return {**own, **self.session_options}
+        of_session = self.session_options
+        prefix = of_session.get(COMMIT_METADATA_PREFIX, stated.get(COMMIT_METADATA_PREFIX, "")) or _PREFIX
+        own = {name: text for name, text in stated.items() if name.startswith((_PREFIX, prefix))}
+        entries = session_options(self.spark, prefix) if prefix != _PREFIX else {}
+        return {**{name: text for name, text in own.items() if not _is_of_table(name)}, **of_session, **entries}
 
     def read_options(self) -> dict[str, str]:
         """Options of the session that say how tables are read."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from pyhudi.errors import Unsupported
 from pyhudi.sql.changes import PartitionValue, partition_values
 from pyhudi.sql.column_changes import ColumnChange, read_column_changes
 from pyhudi.sql.heads import Head, Statement
@@ -196,7 +197,10 @@ def _partitions(cursor: Cursor) -> tuple[tuple[PartitionValue, ...], ...]:
     while cursor.take("PARTITION"):
         found.append(partition_values(cursor.brackets()))
         if cursor.take("LOCATION"):
-            cursor.string("a location")
+            raise Unsupported(
+                f"PARTITION … LOCATION {cursor.rest()}: expected no LOCATION: a partition of a Hudi table lies in the "
+                "folder of its table"
+            )
         cursor.take(",")
     cursor.take("PURGE")
     cursor.end()

@@ -26,7 +26,7 @@ class Read:
     `arguments`: the text in the brackets of a table function, None for a table. `as_of`: SQL text of a moment, None
     for now. `has_alias`: whether an alias follows. `alone_where`: the text of the WHERE clause that holds for this
     table alone, because the query reads no other there; None where there is none. `called`: how that clause may call
-    the table.
+    the table. `has_options`: whether `WITH (…)` follows, which states options of this read (Spark 4).
     """
 
     name: Name
@@ -37,6 +37,7 @@ class Read:
     has_alias: bool = False
     alone_where: str | None = None
     called: str = ""
+    has_options: bool = False
 
     @property
     def path(self) -> str | None:
@@ -103,10 +104,13 @@ class _Reader:
         as_of = take_moment(cursor)
         if as_of is not None:
             end = cursor.words[cursor.at - 1].end
+        has_options = cursor.sees("WITH", "(")
         alias = self._alias()
         where = self._where(alias) if before == "FROM" else None
         self.found.append(
-            Read(name, first.start, end, None, as_of, alias is not None, where, (alias or name[-1]).lower())
+            Read(
+                name, first.start, end, None, as_of, alias is not None, where, (alias or name[-1]).lower(), has_options
+            )
         )
 
     def _alias(self) -> str | None:

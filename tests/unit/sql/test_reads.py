@@ -20,3 +20,15 @@ from pyhudi.sql.reads import find_reads
 )
 def test_a_clause_ends_only_where_no_or_can_belong_to_it(clause: str, expected: str | None) -> None:
     assert find_reads(f"SELECT a FROM t WHERE {clause}")[0].alone_where == expected
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("SELECT a FROM t WITH ('a' = 'b') WHERE a", [True]),
+        ("SELECT a FROM o JOIN hudi.`/p` WITH ('a' = 'b') AS x ON o.a = x.a", [False, True]),
+        ("WITH c AS (SELECT 1) SELECT a FROM t AS x", [False]),
+    ],
+)
+def test_options_of_a_read_are_seen(text: str, expected: list[bool]) -> None:
+    assert [read.has_options for read in find_reads(text)] == expected
