@@ -93,6 +93,16 @@ GROUPS: dict[str, list[str]] = {
         "VALUES (s.id, s.name, s.price, s.ts, s.dt)", ALL,
         "MERGE INTO {t} t USING (SELECT 5 AS id, 9L AS ts, 'x' AS dt) s ON t.id = s.id WHEN MATCHED THEN DELETE", ALL,
     ],
+    "moves": [
+        KEYED, ROWS, "SET hoodie.spark.sql.merge.into.partial.updates = false", "SET hoodie.index.type = GLOBAL_SIMPLE",
+        "MERGE INTO {t} t USING (SELECT 1 AS id, 'm' AS name, 7.0D AS price, 20L AS ts, 'z' AS dt) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *", ALL,
+        "MERGE INTO {t} t USING (SELECT 2 AS id, 'l' AS name, 7.0D AS price, 1L AS ts, 'z' AS dt) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET *", ALL,
+        "MERGE INTO {t} t USING (SELECT 1 AS id, 'b' AS name, 7.0D AS price, 20L AS ts, 'x' AS dt) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET *", ALL, "SELECT id FROM {t} WHERE dt = 'x'", "SELECT id FROM {t} WHERE dt = 'z'",
+        "DELETE FROM {t} WHERE dt = 'z'", ALL,
+    ],
     "no partitions": [
         PLAIN, PLAIN_ROWS, PLAIN_ALL,
         "UPDATE {t} SET price = 0 WHERE id = 2", PLAIN_ALL,
@@ -209,6 +219,7 @@ def test_both_make_the_same_of_a_statement(
     for reset in (hudi_120.sql, ours):
         reset("RESET hoodie.spark.sql.insert.into.operation")
         reset("RESET hoodie.spark.sql.merge.into.partial.updates")
+        reset("RESET hoodie.index.type")
     for one in differences:
         print("DIFF", group, table_type, *one, sep="\n   ")
     assert differences == []

@@ -61,9 +61,9 @@ class RowCalls:
         an error. Runs in this process. Only files that may hold such a row are read. Where no row matches, there is no
         commit.
 
-        Raises: Invalid for an unknown column or function, a key or partition column, a value that does not fit, and a
-        row that would lose against the stored one by its ordering value; Unsupported where the table's rules of merging
-        make one row of two. Nothing is written then.
+        Raises: Invalid for an unknown column or function, a key column, a partition column unless a global index moves
+        rows, a value that does not fit, and a row that would lose against the stored one by its ordering value;
+        Unsupported where the table's rules of merging make one row of two. Nothing is written then.
         """
         call = WriteCall(options, extra_metadata, on_commit)
         return row_changes.update(self._handle, set, where, call)
