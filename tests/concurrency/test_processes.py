@@ -68,7 +68,7 @@ def run_mixed(plan: Plan, writers: int, stop: Path) -> None:
 @pytest.mark.parametrize(
     "table_type,version,index",
     [
-        ("COPY_ON_WRITE", 8, "SIMPLE"),
+        pytest.param("COPY_ON_WRITE", 8, "SIMPLE", marks=pytest.mark.long),
         pytest.param("MERGE_ON_READ", 9, "SIMPLE", marks=pytest.mark.long),
         ("MERGE_ON_READ", 8, "BUCKET"),
     ],
@@ -92,7 +92,7 @@ NOBODY_WAITS_LONGER_S = 60.0
     [
         ("COPY_ON_WRITE", 9, "BUCKET"),
         pytest.param("MERGE_ON_READ", 6, "SIMPLE", marks=pytest.mark.long),
-        ("MERGE_ON_READ", 8, "SIMPLE"),
+        pytest.param("MERGE_ON_READ", 8, "SIMPLE", marks=pytest.mark.long),
     ],
     ids=lambda value: str(value),
 )

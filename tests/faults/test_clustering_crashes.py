@@ -143,6 +143,7 @@ def test_a_clustering_that_dies_is_given_up_once_a_write_was_let_pass() -> None:
             raise
 
 
+@pytest.mark.long
 def test_a_clustering_that_dies_twice_is_done_anew_all_the_same() -> None:
     disk = a_table(8, "COPY_ON_WRITE")
     rows, newest = rows_of(disk, later_ms=0), newest_write(disk)

@@ -129,6 +129,7 @@ def test_a_second_run_waits_for_the_heartbeat_of_the_first(golden: GoldenTables)
     assert refused > 5
 
 
+@pytest.mark.long
 def test_a_compaction_that_dies_twice_is_done_anew_all_the_same(golden: GoldenTables) -> None:
     disk = in_memory(golden.get(TABLES[0]))
     rows, past = snapshot_rows(disk, later_ms=0), dict(past_of(disk))

@@ -44,12 +44,12 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         ({}, {}, [HERE, HERE]),
         ({"GATHERED_ROWS_MAX": 30}, {}, [SHUFFLE, HERE]),
-        ({"GATHERED_ROWS_MAX": 30, "GATHERED_BYTES_MAX": 0}, {}, [SHUFFLE, HERE]),
-        ({"GATHERED_BYTES_MAX": 0}, {}, [HERE, HERE]),
+        pytest.param({"GATHERED_ROWS_MAX": 30, "GATHERED_BYTES_MAX": 0}, {}, [SHUFFLE, HERE], marks=pytest.mark.long),
+        pytest.param({"GATHERED_BYTES_MAX": 0}, {}, [HERE, HERE], marks=pytest.mark.long),
         ({"SENT_BYTES_MAX": 10}, {}, [SHUFFLE, SHUFFLE]),
-        ({"HELD_BYTES_MAX": 10}, {}, [SHUFFLE, SHUFFLE]),
+        pytest.param({"HELD_BYTES_MAX": 10}, {}, [SHUFFLE, SHUFFLE], marks=pytest.mark.long),
         ({"SEARCHED_BYTES_MAX": 0}, {}, [HERE, SHUFFLE]),
-        ({"REWRITES_MAX": 0}, {}, [HERE, TASKS]),
+        pytest.param({"REWRITES_MAX": 0}, {}, [HERE, TASKS], marks=pytest.mark.long),
         ({"REWRITES_MAX": 0}, BUCKETS, [HERE, TASKS]),
     ],
 )

@@ -49,10 +49,9 @@ def moving_rows() -> pa.Table:
     "index, moves",
     [("BLOOM", "true"), ("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "true"), ("GLOBAL_SIMPLE", "false")],
     [
-        ("files", ("GLOBAL_SIMPLE", "true")),
-        ("gathered", ("GLOBAL_SIMPLE", "false")),
+        ("files", ("GLOBAL_SIMPLE", "false")),
+        ("gathered", ("BLOOM", "true")),
         ("shuffle", ("GLOBAL_BLOOM", "true")),
-        ("shuffle", ("BLOOM", "true")),
     ],
 )
 def test_indexes_on_spark_find_what_they_find_in_this_process(

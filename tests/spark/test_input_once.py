@@ -93,7 +93,7 @@ def test_random_columns_are_evaluated_once(
 @handed(
     "operation",
     ["bulk_insert", "insert", "upsert", "delete"],
-    [(way, operation) for way in ("files", "shuffle", "gathered") for operation in ("insert", "upsert", "delete")],
+    [(way, operation) for way in ("files", "shuffle", "gathered") for operation in ("insert", "upsert")],
 )
 def test_each_row_of_the_input_is_evaluated_once(
     spark: Any, scan: Any, tmp_path: Path, handover: str, operation: str

@@ -35,9 +35,8 @@ def assert_read_alike(spark: Any, twins: Twins) -> None:
     [(*block, ordering) for block in (("parquet", 8), ("avro", 9), ("hfile", 6)) for ordering in ("ts", None)],
     [
         ("files", ("parquet", 8, "ts")),
-        ("gathered", ("avro", 9, "ts")),
+        ("gathered", ("hfile", 6, "ts")),
         ("shuffle", ("avro", 9, None)),
-        ("shuffle", ("hfile", 6, "ts")),
     ],
 )
 def test_operations_on_spark_are_those_in_this_process(
@@ -68,8 +67,7 @@ def test_operations_on_spark_are_those_in_this_process(
     "table_type, engine",
     [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", "CONSISTENT_HASHING")],
     [
-        ("files", ("MERGE_ON_READ", "SIMPLE")),
-        ("gathered", ("COPY_ON_WRITE", "SIMPLE")),
+        ("files", ("COPY_ON_WRITE", "SIMPLE")),
         ("shuffle", ("MERGE_ON_READ", "CONSISTENT_HASHING")),
     ],
 )
@@ -172,7 +170,7 @@ def test_an_insert_drops_what_the_logs_left_and_takes_what_they_deleted(
 @handed(
     "index",
     ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"],
-    [("files", "SIMPLE"), ("gathered", "GLOBAL_SIMPLE"), ("shuffle", "BLOOM")],
+    [("files", "GLOBAL_SIMPLE"), ("shuffle", "BLOOM")],
 )
 def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: str, index: str) -> None:
     """Its base row is still in the file group whose log deleted it."""

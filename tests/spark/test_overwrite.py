@@ -52,7 +52,14 @@ def made(spark: Any, path: str, options: dict[str, str]) -> str:
     return path
 
 
-@pytest.mark.parametrize("options", [OPTIONS, MERGE_ON_READ, {**MERGE_ON_READ, "hoodie.write.table.version": "6"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(OPTIONS, marks=pytest.mark.long),
+        MERGE_ON_READ,
+        {**MERGE_ON_READ, "hoodie.write.table.version": "6"},
+    ],
+)
 def test_a_table_is_overwritten_by_a_query_of_itself(
     registered: Any, tmp_path: Path, handover: str, options: dict[str, str]
 ) -> None:

@@ -42,7 +42,7 @@ def rows(*values: tuple[int | None, int, int]) -> pa.Table:
 @handed(
     "kind, version",
     [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6)],
-    [("files", ("MERGE_ON_READ", 6)), ("shuffle", ("COPY_ON_WRITE", 9))],
+    [("shuffle", ("COPY_ON_WRITE", 9))],
 )
 def test_a_key_generator_of_ones_own_makes_the_same_keys_on_spark(
     spark: Any, tmp_path: Path, handover: str, kind: str, version: int

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyhudi import Invalid
-from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql, used
+from tests.spark.test_sql_statements import CREATE, FIRST, TABLE_TYPES, A, B, C, Sql, used
 from tests.spark.test_sql_statements import sql as _sql
 from tests.spark.test_sql_statements import standing as _standing
 
@@ -16,7 +16,7 @@ sql, standing = _sql, _standing
 SOURCE = "(SELECT * FROM VALUES {} AS s(id, name, ts, dt, op)) s"
 
 
-@pytest.fixture(params=["cow", "mor"])
+@pytest.fixture(params=TABLE_TYPES)
 def filled(request: pytest.FixtureRequest, sql: Sql) -> Sql:
     sql(f"{CREATE} (type = '{request.param}', primaryKey = 'id', preCombineField = 'ts')")
     sql(FIRST)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyhudi import HudiTable, Invalid, NotFound, Unsupported
-from tests.spark.test_sql_statements import Sql
+from tests.spark.test_sql_statements import TABLE_TYPES, Sql
 from tests.spark.test_sql_statements import sql as _sql
 
 pytestmark = pytest.mark.spark
@@ -101,7 +101,7 @@ def test_write_to_makes_and_changes_a_table(sql: Sql) -> None:
         rows.writeTo("t").using("hudi").create()
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", TABLE_TYPES)
 def test_write_to_overwrites_the_partitions_that_a_condition_names(sql: Sql, kind: str) -> None:
     from pyspark.sql import functions as f
 
@@ -296,14 +296,22 @@ def test_partition_columns_are_named_once(sql: Sql) -> None:
     [
         "'hoodie.datasource.write.partitionpath.urlencode' = 'true', 'hoodie.table.cdc.enabled' = 'true'",
         "preCombineField = 'ts', 'hoodie.record.merge.mode' = 'COMMIT_TIME_ORDERING'",
-        f"'hoodie.datasource.write.partitionpath.field' = 'dt:timestamp', {TIMES}",
+        pytest.param(
+            f"'hoodie.datasource.write.partitionpath.field' = 'dt:timestamp', {TIMES}", marks=pytest.mark.long
+        ),
         "'hoodie.populate.meta.fields' = 'false', 'hoodie.table.timeline.timezone' = 'LOCAL'",
         "'hoodie.datasource.write.drop.partition.columns' = 'true', 'hoodie.base.file.format' = 'ORC'",
         "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.PartialUpdateAvroPayload'",
-        "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.OverwriteWithLatestAvroPayload'",
+        pytest.param(
+            "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.OverwriteWithLatestAvroPayload'",
+            marks=pytest.mark.long,
+        ),
         "preCombineField = 'ts', payloadClass = 'org.apache.hudi.common.model.PartialUpdateAvroPayload', "
         "'hoodie.write.table.version' = '9'",
-        "payloadClass = 'org.apache.hudi.common.model.AWSDmsAvroPayload', 'hoodie.write.table.version' = '9'",
+        pytest.param(
+            "payloadClass = 'org.apache.hudi.common.model.AWSDmsAvroPayload', 'hoodie.write.table.version' = '9'",
+            marks=pytest.mark.long,
+        ),
         "preCombineField = 'ts', 'hoodie.payload.delete.field' = 'name', 'hoodie.payload.delete.marker' = 'D'",
     ],
 )

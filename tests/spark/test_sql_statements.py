@@ -69,14 +69,18 @@ FIRST = "INSERT INTO t VALUES (1, 'a', 10, 'x'), (2, 'b', 10, 'x'), (3, 'c', 10,
 A, B, C = (1, "a", 10, "x"), (2, "b", 10, "x"), (3, "c", 10, "y")
 
 
-@pytest.fixture(params=["cow", "mor"])
+TABLE_TYPES = [pytest.param("cow", marks=pytest.mark.long), "mor"]
+"""Statements know no types: the tests of every change take tables with logs, in which more can go wrong."""
+
+
+@pytest.fixture(params=TABLE_TYPES)
 def filled(request: pytest.FixtureRequest, sql: Sql) -> Sql:
     sql(f"{CREATE} (type = '{request.param}', primaryKey = 'id', preCombineField = 'ts')")
     sql(FIRST)
     return sql
 
 
-@pytest.fixture(scope="module", params=["cow", "mor"])
+@pytest.fixture(scope="module", params=TABLE_TYPES)
 def standing(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """A table of the module's, for statements that change nothing."""
     with own_database(spark, tmp_path_factory.mktemp("standing")) as sql:

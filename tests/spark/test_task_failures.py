@@ -125,7 +125,7 @@ CASES = [
     ("shuffle", "MERGE_ON_READ"),
     pytest.param(("sent", "COPY_ON_WRITE"), marks=pytest.mark.long),
     pytest.param(("sent", "MERGE_ON_READ"), marks=pytest.mark.long),
-    ("parts", "COPY_ON_WRITE"),
+    pytest.param(("parts", "COPY_ON_WRITE"), marks=pytest.mark.long),
 ]
 """The way of rows to the tasks that write them, and the type of the table."""
 

@@ -188,8 +188,15 @@ KEY_COLUMNS: dict[str, pa.Array] = {
 }
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    "ansi, zone",
+    [
+        ("true", "America/New_York"),
+        pytest.param("true", "UTC", marks=pytest.mark.long),
+        ("false", "UTC"),
+        pytest.param("false", "America/New_York", marks=pytest.mark.long),
+    ],
+)
 def test_keys_and_paths_are_spelled_alike(spark: Any, tmp_path: Path, zone: str, ansi: str) -> None:
     """No session setting changes a key. 02:30 on 10 March 2024 is no time in New York, but one without a zone."""
     from pyhudi.engine.spark.write import keys as native
@@ -376,7 +383,13 @@ def test_rows_are_spread_over_many_file_groups_and_none_is_lost(spark: Any, tmp_
 
 
 @pytest.mark.parametrize(
-    "handover", [pytest.param("files", marks=pytest.mark.long), "shuffle", "files and shuffle"], indirect=True
+    "handover",
+    [
+        pytest.param("files", marks=pytest.mark.long),
+        pytest.param("shuffle", marks=pytest.mark.long),
+        "files and shuffle",
+    ],
+    indirect=True,
 )
 def test_a_random_sequence_of_operations_is_that_of_a_dict(spark: Any, tmp_path: Path, handover: str) -> None:
     seed = random.randrange(10**6)
