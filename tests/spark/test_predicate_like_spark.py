@@ -42,7 +42,8 @@ def frame(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def by_spark(frame: Any) -> dict[str, list[int]]:
     """The ids of the rows for which Spark says that a predicate is true. One query answers many predicates."""
-    texts, found = [text for text, _ in CASES], {}
+    found: dict[str, list[int]] = {}
+    texts = [text for text, _ in CASES]
     for start in range(0, len(texts), IN_A_QUERY):
         asked = texts[start : start + IN_A_QUERY]
         columns = [f"({portable_text(text)}) AS is_{n}" for n, text in enumerate(asked)]
