@@ -77,13 +77,15 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
 
     Raises: Invalid for an option that contradicts a fact; Unsupported for another table version.
     """
+    classes = {short_class_name(options.get(name, "")) for name in fact_names(Fact.MERGE_MODE)}
+    by_class = bool(facts.legacy_payload) and facts.legacy_payload in classes
     for name, text in options.items():
         fact = find_entry(name).fact
         if name == PAYLOAD_CLASS and is_delete_payload(text):
             continue  # this class says that all rows of the write are deletes, not how the table merges
         if fact is None or (text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)):
             continue
-        if fact is Fact.MERGE_MODE and short_class_name(text) == facts.payload:
+        if fact is Fact.MERGE_MODE and (short_class_name(text) == facts.payload or (by_class and text == "CUSTOM")):
             continue  # version 9 states by other properties what this class does
 
         asked, stored = parse_fact(fact, name, text), facts.get(fact)

@@ -50,6 +50,7 @@ class TableFacts:
     `partition_by`: column names without kinds. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, or
     OTHER for any other. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
     `payload`: the payload class, if the table was created with one. It then says more than the mode.
+    `legacy_payload`: the same, where the table states by other properties what the class does.
     `key_generator_class`: as the table names it.
     """
 
@@ -71,6 +72,7 @@ class TableFacts:
     is_cdc_enabled: bool = False
     change_mode: str = "DATA_BEFORE_AFTER"
     payload: str = ""
+    legacy_payload: str = ""
     partial_update_mode: str = ""
     unavailable_value: str = ""
     key_generator_class: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.api.clock import random_uuid
-from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame
+from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame, settings_of_changes
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -39,7 +39,6 @@ from pyhudi.sql.words import quoted_name, quoted_text
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.changes import staying_columns
-from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +57,7 @@ def merge_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFram
     statement = read_merge(of_one_snapshot(session, head, entry, view))
     table = session.open(entry)
     with ExitStack() as held:
-        merge = _Merge(session, entry, statement, table, held, view)
+        merge = _Merge(session, statement, table, held, view)
         change = FrameChange(Operation.UPSERT, merge.rows, "MERGE INTO", marks_deletes=True)
         with told_refusals():
             change_by_frame(table, change, session.spark)
@@ -70,7 +69,6 @@ class _Merge:
     """A merge under way. `held`: what lives until its end. `view`: names the table's rows."""
 
     session: SqlSession
-    entry: CatalogEntry
     statement: Merge
     table: HudiTable
     held: ExitStack
@@ -79,7 +77,7 @@ class _Merge:
     def __post_init__(self) -> None:
         self._kept = KeptRows()
         self.held.callback(self._kept.release)
-        self._settings = WriteSettings.from_options(self.session.write_options(self.entry))
+        self._settings = settings_of_changes(self.table)
 
     def rows(self, snapshot: Snapshot, read: ReadRows) -> DataFrame:
         """The rows to write, made of a snapshot."""

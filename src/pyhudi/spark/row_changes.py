@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyhudi.api.rows.frame_changes import FrameChange, ReadRows, change_by_frame
+from pyhudi.api.rows.frame_changes import FrameChange, ReadRows, change_by_frame, settings_of_changes
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -27,7 +27,6 @@ from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.changes import identity_columns, refuse_moving
-from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +57,7 @@ def update_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_update(of_one_snapshot(session, head, entry, whole))
     table = session.open(entry)
     assigned = assigned_columns(statement.assigned, table, what="UPDATE")
-    moves = WriteSettings.from_options(session.write_options(entry)).moves_rows
+    moves = settings_of_changes(table).moves_rows
 
     def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
         refuse_moving(assigned, snapshot.config, moves=moves, what="UPDATE")

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import HudiTable, Invalid
 from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.storage.memory import MemoryStorage
@@ -46,3 +46,20 @@ def test_the_metadata_table_has_the_version_and_the_record_schema_of_its_table(v
     schemas = {HFileReader(storage.get(path), path=path).schema_text for path in bases}
     assert schemas == {metadata_record_schema(version)}
     assert problems_on(storage, has_metadata_table=True) == []
+
+
+def test_a_payload_class_may_be_said_with_the_mode_that_it_had() -> None:
+    stated = {
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+        "hoodie.write.record.merge.mode": "CUSTOM",
+    }
+    table = HudiTable.create(
+        "", name="t", record_key="id", ordering="n", table_version=9, storage=MemoryStorage(), properties=stated
+    )
+    table.upsert(ROWS, options=stated)
+    late = pa.table({"id": ["a"], "x": pa.nulls(1, pa.string()), "y": ["late"], "n": [5]})
+    table.upsert(late, options=stated)
+
+    assert {"id": "a", "x": "1", "y": "late", "n": 5} in table.scan(meta_fields=False).to_arrow().to_pylist()
+    with pytest.raises(Invalid, match="has 'EVENT_TIME_ORDERING' as its merge mode"):
+        table.upsert(late, options={"hoodie.write.record.merge.mode": "CUSTOM"})

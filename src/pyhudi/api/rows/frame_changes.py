@@ -53,6 +53,12 @@ class FrameChange:
     marks_deletes: bool = False
 
 
+def settings_of_changes(table: HudiTable) -> WriteSettings:
+    """The settings by which changes of the table's rows are written: of its handle, and of its own properties."""
+    _, _, settings = table._handle.prepare(None)
+    return settings
+
+
 def change_by_frame(
     table: HudiTable, change: FrameChange, spark: "SparkSession", call: WriteCall | None = None
 ) -> WriteResult:

@@ -182,6 +182,7 @@ class TableConfig:
                 self.properties.get("hoodie.table.legacy.payload.class")
                 or self.properties.get("hoodie.compaction.payload.class", "")
             ),
+            legacy_payload=short_class_name(self.properties.get("hoodie.table.legacy.payload.class", "")),
             partial_update_mode=self.properties.get(PARTIAL_UPDATE_MODE, "").strip().upper(),
             unavailable_value=merge_property(self.properties, UNAVAILABLE),
             delete_field=merge_property(self.properties, DELETE_FIELD),

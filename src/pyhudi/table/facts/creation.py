@@ -193,6 +193,7 @@ def _change_data(new: NewTable, version: TableVersion) -> dict[str, str]:
 def _merge_mode(new: NewTable, version: TableVersion) -> str:
     """The merge mode: as the options state it (as mode, payload class or strategy id), else as the ordering implies.
 
+    `CUSTOM` beside a payload class that version 9 has other properties for means that class. Seen: 1.2.0.
     Raises: Invalid if two options disagree.
     """
     legacy = LEGACY_PAYLOADS if version.merging is Merging.MODE else {}
@@ -202,6 +203,8 @@ def _merge_mode(new: NewTable, version: TableVersion) -> str:
         for name, text in stated
     }
 
+    if any(short_class_name(text) in legacy for _, text in stated):
+        modes.discard(MergeMode.CUSTOM.value)
     if len(modes) > 1:
         said = ", ".join(f"{name}='{text}'" for name, text in stated)
         raise Invalid(f"{said}: expected one way to settle rows of one key, found {' and '.join(sorted(modes))}")

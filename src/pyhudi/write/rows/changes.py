@@ -132,7 +132,7 @@ def refuse_moving(assigned: Collection[str], config: TableConfig, *, moves: bool
     stays = staying_columns(config, moves=moves)
     for name in assigned:
         if name in stays:
-            kind = "partition" if name in config.partition_by else "record key"
+            kind = "record key" if name not in config.partition_by or name in config.record_key else "partition"
             raise Invalid(
                 f"{what}: column '{name}' is a {kind} column of table '{config.name}', and its values stay; "
                 f"{stays[name]}"

@@ -149,6 +149,11 @@ def test_version_9_stores_what_a_payload_class_does(payload: str, expected: dict
     assert made["hoodie.table.legacy.payload.class"] == payload
     assert "hoodie.compaction.payload.class" not in made
 
+    both = {"hoodie.compaction.payload.class": payload, "hoodie.write.record.merge.mode": "CUSTOM"}
+    assert new_table_properties(new(ordering=("ts",), properties=both)) == {
+        name: text for name, text in made.items() if name != "mode"
+    }
+
 
 def test_version_8_stores_a_payload_class_and_that_it_decides() -> None:
     properties = {"hoodie.compaction.payload.class": PARTIAL}
