@@ -317,6 +317,37 @@ def test_a_new_table_is_as_the_options_of_the_session_say(sql: Sql) -> None:
     assert sql.rows("t") == [(1, "again", 11, "x"), B, C]
 
 
+def test_a_table_like_another_has_its_facts(sql: Sql) -> None:
+    facts = (
+        "'hoodie.write.table.version' = '6', 'hoodie.index.type' = 'BUCKET', 'hoodie.bucket.index.num.buckets' = '3'"
+    )
+    sql(f"{CREATE} (type = 'mor', primaryKey = 'id', preCombineField = 'ts', {facts})")
+    sql("CREATE TABLE same LIKE t")
+    sql("SET hoodie.datasource.write.table.type = COPY_ON_WRITE")
+    try:
+        sql("CREATE TABLE other LIKE t TBLPROPERTIES ('hoodie.write.table.version' = '9')")
+    finally:
+        sql("RESET hoodie.datasource.write.table.type")
+
+    for name, version in (("same", 6), ("other", 9)):
+        made = sql.table(name)
+        assert (made.table_version, made.table_type, made.ordering) == (version, "MERGE_ON_READ", ("ts",))
+        assert made.properties["hoodie.bucket.index.num.buckets"] == "3"
+        sql(FIRST.replace(" t ", f" {name} "))
+        sql(f"INSERT INTO {name} VALUES (1, 'again', 11, 'x')")
+        assert sql.rows(name) == [(1, "again", 11, "x"), B, C]
+
+
+def test_what_the_session_says_of_buckets_counts_where_the_table_has_buckets(sql: Sql) -> None:
+    sql("SET hoodie.bucket.index.num.buckets = 4")
+    try:
+        sql(f"{CREATE} (primaryKey = 'id', 'hoodie.index.type' = 'BUCKET')")
+        sql(FIRST)
+    finally:
+        sql("RESET hoodie.bucket.index.num.buckets")
+    assert sql.table("t").properties["hoodie.bucket.index.num.buckets"] == "4"
+
+
 def test_overwrites_replace_what_they_name(filled: Sql) -> None:
     sql = filled
     sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1")
@@ -532,6 +563,8 @@ def test_entries_of_the_metadata_of_a_commit_have_the_prefix_that_is_said(filled
     "text,error,expected",
     [
         ("SELECT * FROM t WITH ('as.of.instant' = '1')", Unsupported, "t WITH .*TIMESTAMP AS OF"),
+        ("SELECT * FROM IDENTIFIER('t') WITH/**/('as.of.instant' = '1')", Unsupported, "t WITH .*TIMESTAMP AS OF"),
+        ("DELETE FROM t WHERE id IN (SELECT id FROM t WITH ('a' = 'b'))", Unsupported, "t WITH .*TIMESTAMP AS OF"),
         ("ALTER TABLE t ADD PARTITION (dt = 'z') LOCATION '/elsewhere'", Unsupported, "expected no LOCATION"),
         ("ALTER TABLE t ADD PARTITION (name = 'z')", Invalid, "'name' is no partition column"),
     ],

@@ -16,7 +16,7 @@ from pyhudi.table.facts.creation import NewTable, column_names, new_table_proper
 from pyhudi.table.facts.key_properties import bare_name
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.write.input.key_settings import refuse_unwritable_keys
-from pyhudi.write.input.schema import refuse_unordered_types
+from pyhudi.write.input.schema import refuse_unordered_types, refuse_unread_mark
 from pyhudi.write.settings import WriteSettings
 
 
@@ -46,6 +46,7 @@ def make_table(
     if schema is not None:
         columns = canonical_arrow(frames.arrow_schema(schema))
         refuse_names_alike(columns)
+        refuse_unread_mark(columns)
         refuse_unordered_types(columns, order)
         for what, names in (
             ("record_key", keys),

@@ -85,7 +85,8 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
             continue  # this class says that all rows of the write are deletes, not how the table merges
         if fact is None or (text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)):
             continue
-        if fact is Fact.MERGE_MODE and (short_class_name(text) == facts.payload or (by_class and text == "CUSTOM")):
+        is_custom = by_class and text.strip().upper() == "CUSTOM"
+        if fact is Fact.MERGE_MODE and (is_custom or short_class_name(text) == facts.payload):
             continue  # version 9 states by other properties what this class does
 
         asked, stored = parse_fact(fact, name, text), facts.get(fact)

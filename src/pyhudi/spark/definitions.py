@@ -27,6 +27,7 @@ from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.table_facts import (
+    facts_like,
     facts_of_session,
     new_table,
     refuse_other_facts,
@@ -139,11 +140,12 @@ def _like(session: SqlSession, statement: CreateTable) -> CreateTable:
     table = HudiTable.open(entry.path)
     columns = session.catalog.columns(entry)
     own = [field for field in columns.fields if field.name not in META_FIELDS]
+    like = facts_like(table, statement.properties, statement.partition_by)
     return replace(
         statement,
         columns=columns_text(type(columns)(own)),
         partition_by=statement.partition_by or table.partition_by,
-        properties={**entry.properties, **statement.properties},
+        properties={**entry.properties, **like, **statement.properties},
     )
 
 

@@ -14,15 +14,16 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.connect.queries import run_named_query
 from pyhudi.spark.key_queries import KeyText, key_scans
 from pyhudi.spark.session import SqlSession
-from pyhudi.sql.reads import find_reads
-from pyhudi.sql.relations import Relation, find_relations
+from pyhudi.sql.parameters import with_identifiers
+from pyhudi.sql.reads import names_with_options
+from pyhudi.sql.relations import Relation, find_relations, is_path
 from pyhudi.sql.words import Name, quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MAY_NAME_OTHERS = re.compile(r"\b(as\s+of)\b|\bhudi\b", re.IGNORECASE)
-_MAY_SAY_OPTIONS = re.compile(r"\bWITH\s*\(", re.IGNORECASE)
+_MAY_SAY_OPTIONS = re.compile(r"\bWITH\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?\bhudi\b|Failed to find data source: hudi", re.IGNORECASE | re.DOTALL)
 
 _NO_FORMAT = (
@@ -35,8 +36,7 @@ def run_query(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
 ) -> DataFrame:
     """The answer of Spark to a text that changes no Hudi table. `args`, `frames`: as of `SparkSession.sql`."""
-    if _MAY_SAY_OPTIONS.search(text):
-        _refuse_options(session, text)
+    refuse_options(session, text)
     if not session.is_classic:
         return run_named_query(session, text, args, frames)
     if _MAY_NAME_OTHERS.search(text):
@@ -68,13 +68,17 @@ def run_query(
         raise
 
 
-def _refuse_options(session: SqlSession, text: str) -> None:
+def refuse_options(session: SqlSession, text: str) -> None:
     """Raises: Unsupported for `t WITH (…)`, whose options Spark hands to nobody."""
-    for read in find_reads(text):
-        if read.has_options and (read.path is not None or session.catalog.find(read.name) is not None):
+    if not _MAY_SAY_OPTIONS.search(text):
+        return
+    if "identifier" in text.lower():
+        text = with_identifiers(text, session.value)
+    for name in names_with_options(text):
+        if is_path(name) or session.catalog.find(name) is not None:
             raise Unsupported(
-                f"{'.'.join(read.name)} WITH (…): options of one read are not taken in SQL: use TIMESTAMP AS OF, "
-                "hudi_query, hudi_table_changes, or spark.read.option(…).table(…)"
+                f"{'.'.join(name)} WITH (…): options of one statement are not taken in SQL: use TIMESTAMP AS OF, "
+                "hudi_query, hudi_table_changes, SET, or spark.read.option(…).table(…)"
             )
 
 

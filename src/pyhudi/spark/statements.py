@@ -16,7 +16,7 @@ from pyhudi.spark.connect.shows import describe_table, show_create, show_propert
 from pyhudi.spark.foreign_files import refuse_folder
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
 from pyhudi.spark.procedures.registry import call_procedure
-from pyhudi.spark.queries import run_query
+from pyhudi.spark.queries import refuse_options, run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.definitions import is_of_hudi, like_of
 from pyhudi.sql.heads import Head, Statement, find_head
@@ -86,6 +86,7 @@ def run_sql(
     with _formatted(session, text, frames) as plain:
         values = literals(session.spark, args, session.spark_sql) if args else []
         whole = with_identifiers(with_literals(plain, values), session.value)
+        refuse_options(session, whole)
         found = head if whole == text else find_head(whole)
         answer = None if found is None else _carried_out(session, found)
     return run_query(session, text, args, **frames) if answer is None else answer

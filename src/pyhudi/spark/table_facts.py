@@ -13,6 +13,7 @@ from pyhudi.options.names import canonical_name
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact, FactValue, split_fields
 from pyhudi.options.verdicts import fact_names, find_entry
+from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
 from pyhudi.versions import NEW_TABLE_VERSION
 
 _KEY: Final = "hoodie.datasource.write.recordkey.field"
@@ -34,6 +35,18 @@ _TYPES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _SHORT: Final = {name: short for short, name in _TYPES.items()}
 
 _ARGUMENTS: Final = (Fact.NAME, Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING, Fact.TABLE_TYPE, Fact.VERSION)
+_PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
+_GENERATOR, _TIMES = "hoodie.table.keygenerator.type", "hoodie.keygen.timebased."
+_PAYLOAD = "hoodie.compaction.payload.class"
+_PAYLOADS = (_PAYLOAD, "hoodie.table.legacy.payload.class")
+_MERGES = ("hoodie.record.merge.mode", "hoodie.record.merge.strategy.id")
+_MERGE_DETAILS = (Fact.DELETE_FIELD, Fact.DELETE_MARKER, Fact.PARTIAL_UPDATE_MODE, Fact.UNAVAILABLE_VALUE)
+_STAY = (
+    "hoodie.database.name", "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode", "hoodie.table.cdc.enabled",
+    "hoodie.table.cdc.supplemental.logging.mode", "hoodie.populate.meta.fields", "hoodie.table.timeline.timezone",
+    "hoodie.datasource.write.drop.partition.columns", "hoodie.table.base.file.format",
+)  # fmt: skip
 _HIVE_STYLE: Final = "hoodie.datasource.write.hive_style_partitioning"
 
 
@@ -80,7 +93,42 @@ def facts_of_session(options: Mapping[str, str], properties: Mapping[str, str]) 
     """
     said = {_fact_of(name) for name in properties} - {None}
     own = {name: text for name, text in options.items() if _fact_of(name) in (Fact.TABLE_TYPE, Fact.VERSION)}
-    return {name: text for name, text in {**own, **stored_options(options)}.items() if _fact_of(name) not in said}
+    stored = stored_options({**options, **properties})  # what is said of buckets counts where the other side has them
+    found = {**own, **{name: text for name, text in stored.items() if name in options and name not in properties}}
+    return {name: text for name, text in found.items() if _fact_of(name) not in said}
+
+
+def facts_like(table: HudiTable, properties: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
+    """What `CREATE TABLE … LIKE` leaves open of the new table: as the other table has it."""
+    said = {_SQL_NAMES.get(name.lower(), name): text for name, text in properties.items()}
+    like = {
+        _TYPE: table.table_type, "hoodie.write.table.version": str(table.table_version),
+        _KEY: ",".join(table.record_key), _ORDERING: ",".join(table.ordering),
+        **staying_facts(table, said, partition_by),
+        **{name: text for name in BUCKET_OPTIONS if (text := table.properties.get(name))},
+    }  # fmt: skip
+    stated = {*(_fact_of(name) for name in properties), Fact.DATABASE} - {None}
+    return {name: text for name, text in like.items() if text and name not in said and _fact_of(name) not in stated}
+
+
+def staying_facts(stored: HudiTable, said: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
+    """Facts that stay when a table is made anew, where nothing is said that they hang on: `said`, `partition_by`."""
+    names = list(_STAY)
+    kinds: dict[str, str] = {}
+    if not (_says(said, Fact.MERGE_MODE, Fact.ORDERING) or any("payload" in name for name in said)):
+        payload = next((text for name in _PAYLOADS if (text := stored.properties.get(name))), "")
+        kinds |= {_PAYLOAD: payload} if payload else {}
+        names += [*(() if payload else _MERGES), *(name for fact in _MERGE_DETAILS for name in fact_names(fact))]
+
+    has_other_keys = bool(partition_by) or _says(said, Fact.KEY_GENERATOR, Fact.RECORD_KEY, Fact.PARTITION_BY)
+    if not has_other_keys and stored.properties.get(_GENERATOR) in ("TIMESTAMP", "CUSTOM"):
+        kinds[_PARTITION_PATH] = stored.properties["hoodie.table.partition.fields"]
+        names += [_GENERATOR, *(name for name in stored.properties if name.startswith(_TIMES))]
+    return {**{name: stored.properties[name] for name in names if name in stored.properties}, **kinds}
+
+
+def _says(options: Mapping[str, str], *facts: Fact) -> bool:
+    return any(name in options for fact in facts for name in fact_names(fact))
 
 
 def _fact_of(name: str) -> Fact | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from pyhudi.spark.merge_calls import MergeWriter
 from pyhudi.spark.overwrites import overwrite_where
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
+from pyhudi.spark.table_facts import staying_facts
 from pyhudi.sql.definitions import CreateTable
 from pyhudi.sql.words import Cursor, Name
 
@@ -36,17 +37,6 @@ _OPERATION = "hoodie.datasource.write.operation"
 _APPENDS, _MAKES = ("append",), ("create", "createOrReplace")
 
 _PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
-_GENERATOR, _TIMES = "hoodie.table.keygenerator.type", "hoodie.keygen.timebased."
-_PAYLOAD = "hoodie.compaction.payload.class"
-_PAYLOADS = (_PAYLOAD, "hoodie.table.legacy.payload.class")
-_MERGES = ("hoodie.record.merge.mode", "hoodie.record.merge.strategy.id")
-_MERGE_DETAILS = (Fact.DELETE_FIELD, Fact.DELETE_MARKER, Fact.PARTIAL_UPDATE_MODE, Fact.UNAVAILABLE_VALUE)
-_STAY = (
-    "hoodie.database.name", "hoodie.datasource.write.hive_style_partitioning",
-    "hoodie.datasource.write.partitionpath.urlencode", "hoodie.table.cdc.enabled",
-    "hoodie.table.cdc.supplemental.logging.mode", "hoodie.populate.meta.fields", "hoodie.table.timeline.timezone",
-    "hoodie.datasource.write.drop.partition.columns", "hoodie.table.base.file.format",
-)  # fmt: skip
 
 
 class TableCalls:
@@ -200,30 +190,10 @@ def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table:
         "hoodie.datasource.write.table.type": stored.table_type,
     }
     said = {**session.session_options, **_options(table)}
-    stated = {name: text for name, text in {**facts, **_staying(stored, said, table.partition_by)}.items() if text}
+    stated = {name: text for name, text in {**facts, **staying_facts(stored, said, table.partition_by)}.items() if text}
     save_dataframe(rows, entry.path, "overwrite", {**stated, **said})
     refresh_entry(session, entry)
     keep_entry(session, entry)
-
-
-def _staying(stored: HudiTable, said: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
-    """Facts that stay when a table is made anew, where nothing is said that they hang on: `said`, `partition_by`."""
-    names = list(_STAY)
-    kinds: dict[str, str] = {}
-    if not (_says(said, Fact.MERGE_MODE, Fact.ORDERING) or any("payload" in name for name in said)):
-        payload = next((text for name in _PAYLOADS if (text := stored.properties.get(name))), "")
-        kinds |= {_PAYLOAD: payload} if payload else {}
-        names += [*(() if payload else _MERGES), *(name for fact in _MERGE_DETAILS for name in fact_names(fact))]
-
-    has_other_keys = bool(partition_by) or _says(said, Fact.KEY_GENERATOR, Fact.RECORD_KEY, Fact.PARTITION_BY)
-    if not has_other_keys and stored.properties.get(_GENERATOR) in ("TIMESTAMP", "CUSTOM"):
-        kinds[_PARTITION_PATH] = stored.properties["hoodie.table.partition.fields"]
-        names += [_GENERATOR, *(name for name in stored.properties if name.startswith(_TIMES))]
-    return {**{name: stored.properties[name] for name in names if name in stored.properties}, **kinds}
-
-
-def _says(options: Mapping[str, str], *facts: Fact) -> bool:
-    return any(name in options for fact in facts for name in fact_names(fact))
 
 
 def _write(

@@ -26,7 +26,7 @@ class Read:
     `arguments`: the text in the brackets of a table function, None for a table. `as_of`: SQL text of a moment, None
     for now. `has_alias`: whether an alias follows. `alone_where`: the text of the WHERE clause that holds for this
     table alone, because the query reads no other there; None where there is none. `called`: how that clause may call
-    the table. `has_options`: whether `WITH (…)` follows, which states options of this read (Spark 4).
+    the table.
     """
 
     name: Name
@@ -37,7 +37,6 @@ class Read:
     has_alias: bool = False
     alone_where: str | None = None
     called: str = ""
-    has_options: bool = False
 
     @property
     def path(self) -> str | None:
@@ -104,13 +103,10 @@ class _Reader:
         as_of = take_moment(cursor)
         if as_of is not None:
             end = cursor.words[cursor.at - 1].end
-        has_options = cursor.sees("WITH", "(")
         alias = self._alias()
         where = self._where(alias) if before == "FROM" else None
         self.found.append(
-            Read(
-                name, first.start, end, None, as_of, alias is not None, where, (alias or name[-1]).lower(), has_options
-            )
+            Read(name, first.start, end, None, as_of, alias is not None, where, (alias or name[-1]).lower())
         )
 
     def _alias(self) -> str | None:
@@ -166,3 +162,20 @@ def find_reads(text: str) -> list[Read]:
         return _Reader(Cursor(text)).run()
     except Invalid:
         return []
+
+
+def names_with_options(text: str) -> list[Name]:
+    """The tables behind which `WITH (…)` states options of one read or write, wherever they stand (Spark 4)."""
+    try:
+        words = Cursor(text).words
+    except Invalid:
+        return []
+    found = []
+    for at in range(1, len(words) - 1):
+        if words[at].upper != "WITH" or words[at + 1].upper != "(" or not words[at - 1].is_name:
+            continue
+        first = at - 1
+        while first >= 2 and words[first - 1].upper == "." and words[first - 2].is_name:
+            first -= 2
+        found.append(tuple(word.text for word in words[first:at:2]))
+    return found

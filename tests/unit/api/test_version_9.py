@@ -58,7 +58,7 @@ def test_a_payload_class_may_be_said_with_the_mode_that_it_had() -> None:
     )
     table.upsert(ROWS, options=stated)
     late = pa.table({"id": ["a"], "x": pa.nulls(1, pa.string()), "y": ["late"], "n": [5]})
-    table.upsert(late, options=stated)
+    table.upsert(late, options={**stated, "hoodie.write.record.merge.mode": "custom"})
 
     assert {"id": "a", "x": "1", "y": "late", "n": 5} in table.scan(meta_fields=False).to_arrow().to_pylist()
     with pytest.raises(Invalid, match="has 'EVENT_TIME_ORDERING' as its merge mode"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyhudi.sql.reads import find_reads
+from pyhudi.sql.reads import find_reads, names_with_options
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,13 @@ def test_a_clause_ends_only_where_no_or_can_belong_to_it(clause: str, expected: 
 @pytest.mark.parametrize(
     "text,expected",
     [
-        ("SELECT a FROM t WITH ('a' = 'b') WHERE a", [True]),
-        ("SELECT a FROM o JOIN hudi.`/p` WITH ('a' = 'b') AS x ON o.a = x.a", [False, True]),
-        ("WITH c AS (SELECT 1) SELECT a FROM t AS x", [False]),
+        ("SELECT a FROM t WITH ('a' = 'b') WHERE a", [("t",)]),
+        ("SELECT a FROM o JOIN hudi.`/p` WITH/**/('a' = 'b') AS x ON o.a = x.a", [("hudi", "/p")]),
+        ("DELETE FROM t WHERE a IN (SELECT a FROM d.t WITH -- x\n ('a' = 'b'))", [("d", "t")]),
+        ("TABLE c.d.t WITH ('a' = 'b')", [("c", "d", "t")]),
+        ("WITH c AS (SELECT 1) SELECT a FROM t AS x", []),
+        ("SELECT 'a WITH (b)' FROM t", []),
     ],
 )
-def test_options_of_a_read_are_seen(text: str, expected: list[bool]) -> None:
-    assert [read.has_options for read in find_reads(text)] == expected
+def test_options_of_a_read_are_seen(text: str, expected: list[tuple[str, ...]]) -> None:
+    assert names_with_options(text) == expected

@@ -47,15 +47,19 @@ def test_a_table_that_marks_deletes_by_a_column_takes_whole_rows_only(tmp_path: 
     assert table.scan().to_arrow()[MARK].to_pylist() == [None, None]
 
 
-def test_what_is_no_boolean_marks_no_delete(tmp_path: Path) -> None:
+def test_what_is_no_boolean_marks_no_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that others made may have such a column. Nobody writes into it."""
     whole = pa.table({"id": ["a"], "ts": [1], "v": ["old"], MARK: ["text"]})
-    table = HudiTable.create(
-        tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", schema=whole.schema
-    )
+    with monkeypatch.context() as others:
+        others.setattr("pyhudi.api.creation.refuse_unread_mark", lambda schema: None)
+        table = HudiTable.create(
+            tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", schema=whole.schema
+        )
     table.bulk_insert(whole.drop_columns([MARK]), options={"hoodie.write.set.null.for.missing.columns": True})
     with pytest.raises(Invalid, match=f"column '{MARK}' marks rows to delete: expected bool, found string"):
         table.upsert(whole)
+    with pytest.raises(Invalid, match=f"column '{MARK}' marks rows to delete"):
+        HudiTable.create(tmp_path / "u", name="u", schema=whole.schema)
 
     table.upsert(whole.select(["id", "ts", "v"]))
 
@@ -63,6 +67,15 @@ def test_what_is_no_boolean_marks_no_delete(tmp_path: Path) -> None:
     (batch,) = read_batches(block)
     assert MARK not in batch.schema.names
     assert table.scan(columns=["id", MARK]).to_arrow().to_pylist() == [{"id": "a", MARK: None}]
+
+
+def test_marks_may_be_encoded_as_any_boolean(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", pa.table({"id": ["a", "b"], "ts": [1, 1]}))
+    marks = pa.array([True, False]).dictionary_encode()
+
+    table.upsert(pa.table({"id": ["a", "b"], "ts": [2, 2], MARK: marks}))
+
+    assert table.scan(columns=["id"]).to_arrow()["id"].to_pylist() == ["b"]
 
 
 def test_deletes_with_and_without_ordering_value_are_in_blocks_of_their_own(tmp_path: Path) -> None:
