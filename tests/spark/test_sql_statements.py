@@ -296,7 +296,8 @@ def test_the_operation_of_every_write_counts_before_those_of_sql(sql: Sql) -> No
 
 def test_a_new_table_is_as_the_options_of_the_session_say(sql: Sql) -> None:
     told = {
-        "hoodie.write.table.version": "6", "hoodie.datasource.write.hive_style_partitioning": "false",
+        "hoodie.database.name": "elsewhere", "hoodie.write.table.version": "6",
+        "hoodie.datasource.write.hive_style_partitioning": "false",
         "hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "3", "hoodie.datasource.write.recordkey.field": "elsewhere",
     }  # fmt: skip
@@ -304,7 +305,8 @@ def test_a_new_table_is_as_the_options_of_the_session_say(sql: Sql) -> None:
         sql(f"SET {name} = {text}")
     try:
         sql(f"{CREATE} (primaryKey = 'id', preCombineField = 'ts')")
-        sql("RESET hoodie.datasource.write.recordkey.field")
+        for name in ("hoodie.database.name", "hoodie.datasource.write.recordkey.field"):
+            sql(f"RESET {name}")
         sql(FIRST)
         sql("INSERT INTO t VALUES (1, 'again', 11, 'x')")
     finally:
@@ -313,6 +315,7 @@ def test_a_new_table_is_as_the_options_of_the_session_say(sql: Sql) -> None:
     table = sql.table("t")
     assert (table.table_version, table.table_type, table.record_key) == (6, "MERGE_ON_READ", ("id",))
     assert table.properties["hoodie.bucket.index.num.buckets"] == "3"
+    assert table.properties["hoodie.database.name"] == sql.database
     assert {row[0] for row in sql("SELECT _hoodie_partition_path FROM t")} == {"x", "y"}
     assert sql.rows("t") == [(1, "again", 11, "x"), B, C]
 
@@ -346,6 +349,17 @@ def test_what_the_session_says_of_buckets_counts_where_the_table_has_buckets(sql
     finally:
         sql("RESET hoodie.bucket.index.num.buckets")
     assert sql.table("t").properties["hoodie.bucket.index.num.buckets"] == "4"
+
+
+def test_partitions_of_which_none_tells_all_its_values_are_filtered(sql: Sql) -> None:
+    """A text that is null or empty and a time are not told by a path, so that each partition lacks one of the two."""
+    sql("CREATE TABLE t (id STRING, n INT, a STRING, b TIMESTAMP) USING hudi PARTITIONED BY (a, b) "
+        "TBLPROPERTIES (primaryKey = 'id')")  # fmt: skip
+    sql("INSERT INTO t VALUES ('k1', 1, NULL, NULL), ('k2', 2, 'y', TIMESTAMP'2024-01-01 00:00:00')")
+
+    assert sql("SELECT id FROM t WHERE n = 1") == [("k1",)]
+    assert sql("SELECT id FROM t WHERE a = 'y' AND n > 0") == [("k2",)]
+    assert sql("SELECT id FROM t WHERE b IS NULL") == [("k1",)]
 
 
 def test_overwrites_replace_what_they_name(filled: Sql) -> None:
@@ -564,6 +578,7 @@ def test_entries_of_the_metadata_of_a_commit_have_the_prefix_that_is_said(filled
     [
         ("SELECT * FROM t WITH ('as.of.instant' = '1')", Unsupported, "t WITH .*TIMESTAMP AS OF"),
         ("SELECT * FROM IDENTIFIER('t') WITH/**/('as.of.instant' = '1')", Unsupported, "t WITH .*TIMESTAMP AS OF"),
+        ("EXECUTE IMMEDIATE \"SELECT * FROM t WITH ('a' = 'b')\"", Unsupported, "t WITH .*TIMESTAMP AS OF"),
         ("DELETE FROM t WHERE id IN (SELECT id FROM t WITH ('a' = 'b'))", Unsupported, "t WITH .*TIMESTAMP AS OF"),
         ("ALTER TABLE t ADD PARTITION (dt = 'z') LOCATION '/elsewhere'", Unsupported, "expected no LOCATION"),
         ("ALTER TABLE t ADD PARTITION (name = 'z')", Invalid, "'name' is no partition column"),

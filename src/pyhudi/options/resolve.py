@@ -148,13 +148,13 @@ def is_delete_payload(text: str) -> bool:
 def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | None = None) -> dict[str, str]:
     """The options of one source under their newest names, as text.
 
-    Names that begin with `metadata_prefix` are entries for the commit's metadata, and may be anything. None: as the
-    options themselves say it.
+    Names that begin with `metadata_prefix`, or with the prefix that the options themselves state, are entries for the
+    commit's metadata, and may be anything.
     Raises: Invalid, as `merge_options` says.
     """
     if given is not None and not isinstance(given, Mapping):
         raise Invalid(f"options {given!r}: expected a mapping of names to values, found {type(given).__name__}")
-    prefix = _metadata_prefix(given) if metadata_prefix is None else metadata_prefix
+    own = _metadata_prefix(given) if metadata_prefix is None or COMMIT_METADATA_PREFIX in (given or {}) else ""
     texts: dict[str, str] = {}
     spelled: dict[str, str] = {}
     for name, value in (given or {}).items():
@@ -162,7 +162,7 @@ def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | N
             raise Invalid(f"option {name!r}: expected a name as text, found {type(name).__name__}")
 
         text = _text(name, value)
-        if not _is_metadata(name, prefix):
+        if not _is_metadata(name, own) and not _is_metadata(name, metadata_prefix or ""):
             check_known(name)
 
         newest = canonical_name(name)

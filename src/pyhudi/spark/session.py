@@ -94,7 +94,8 @@ class SqlSession:
         of_session = self.session_options
         prefix = of_session.get(COMMIT_METADATA_PREFIX, stated.get(COMMIT_METADATA_PREFIX, "")) or _PREFIX
         own = {name: text for name, text in stated.items() if name.startswith((_PREFIX, prefix))}
-        entries = session_options(self.spark, prefix) if prefix != _PREFIX else {}
+        is_of_spark = "spark.".startswith(prefix) or prefix.startswith("spark.")  # settings, with their secrets
+        entries = session_options(self.spark, prefix) if prefix != _PREFIX and not is_of_spark else {}
         return {**{name: text for name, text in own.items() if not _is_of_table(name)}, **of_session, **entries}
 
     def read_options(self) -> dict[str, str]:

@@ -150,6 +150,7 @@ def _executed(session: SqlSession, head: Head) -> DataFrame | None:
     """The answer of `EXECUTE IMMEDIATE text`, where it is a statement about a Hudi table."""
     cursor = head.cursor
     text = session.value(cursor.until(("INTO",), ("USING",)))
+    refuse_options(session, str(text))
     found = find_head(str(text))
     if found is None or cursor.is_done:
         return None if found is None else _carried_out(session, found)

@@ -91,7 +91,7 @@ def facts_of_session(options: Mapping[str, str], properties: Mapping[str, str]) 
 
     Apache Hudi passes it over when a table is made, and then refuses, or obeys, it in each write.
     """
-    said = {_fact_of(name) for name in properties} - {None}
+    said = {*(_fact_of(name) for name in properties), Fact.DATABASE} - {None}
     own = {name: text for name, text in options.items() if _fact_of(name) in (Fact.TABLE_TYPE, Fact.VERSION)}
     stored = stored_options({**options, **properties})  # what is said of buckets counts where the other side has them
     found = {**own, **{name: text for name, text in stored.items() if name in options and name not in properties}}

@@ -18,6 +18,7 @@ from pyhudi.format.schema.history import NumberedSchema
 from pyhudi.format.schema.history_text import schema_json
 from pyhudi.format.schema.numbering import avro_of, first_numbers
 from pyhudi.format.timeline.records import CommitMetadata
+from pyhudi.merge.rules import IS_DELETED
 from pyhudi.metadata.kinds import registry
 from pyhudi.services.indexing.plans import lists_of, pending_indexings
 from pyhudi.table.view.commits import SCHEMA
@@ -28,7 +29,7 @@ from pyhudi.txn.action.write import OneTurn, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.changes import ALTERS
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
 from pyhudi.write.input.pinned_columns import refuse_pinned
-from pyhudi.write.input.schema import refuse_unwritable_types
+from pyhudi.write.input.schema import refuse_unread_mark, refuse_unwritable_types
 
 log = logging.getLogger("pyhudi")
 
@@ -68,6 +69,8 @@ def plan_alteration(snapshot: Snapshot, changes: Sequence[Alteration]) -> Number
     schema = _numbered(snapshot)
     for change in changes:
         schema = altered(schema, change)
+    if IS_DELETED not in snapshot.schema.names:
+        refuse_unread_mark(arrow_from_avro(avro_of(schema, record_name(snapshot.config.name))))
     return schema
 
 

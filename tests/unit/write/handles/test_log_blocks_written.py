@@ -60,6 +60,8 @@ def test_what_is_no_boolean_marks_no_delete(tmp_path: Path, monkeypatch: pytest.
         table.upsert(whole)
     with pytest.raises(Invalid, match=f"column '{MARK}' marks rows to delete"):
         HudiTable.create(tmp_path / "u", name="u", schema=whole.schema)
+    with pytest.raises(Invalid, match=f"column '{MARK}' marks rows to delete"):
+        table_of(tmp_path / "v", whole.drop_columns([MARK])).alter().add(MARK, pa.int32()).commit()
 
     table.upsert(whole.select(["id", "ts", "v"]))
 
@@ -67,6 +69,8 @@ def test_what_is_no_boolean_marks_no_delete(tmp_path: Path, monkeypatch: pytest.
     (batch,) = read_batches(block)
     assert MARK not in batch.schema.names
     assert table.scan(columns=["id", MARK]).to_arrow().to_pylist() == [{"id": "a", MARK: None}]
+    table.alter().rename(MARK, "text").commit()
+    assert "text" in table.schema().names
 
 
 def test_marks_may_be_encoded_as_any_boolean(tmp_path: Path) -> None:

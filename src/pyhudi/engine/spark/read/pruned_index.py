@@ -73,7 +73,7 @@ class KnownPartitions:
         `filters`: a Scala sequence of Catalyst expressions.
         If a filter fails for a partition, none is left out: Spark fails itself if a row meets the filter.
         """
-        if not self._columns:
+        if not self._columns or not self._told:  # Spark makes one partition of an empty row of no folders
             return None
 
         python = java_class(self._spark, "org.apache.spark.api.python.PythonUtils")
