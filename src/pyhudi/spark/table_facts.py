@@ -14,7 +14,7 @@ from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact, FactValue, split_fields
 from pyhudi.options.verdicts import fact_names, find_entry
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
-from pyhudi.versions import NEW_TABLE_VERSION
+from pyhudi.versions import NEW_TABLE_VERSION, VERSIONS
 
 _KEY: Final = "hoodie.datasource.write.recordkey.field"
 _ORDERING: Final = "hoodie.table.ordering.fields"
@@ -102,7 +102,8 @@ def facts_like(table: HudiTable, properties: Mapping[str, str], partition_by: Se
     """What `CREATE TABLE … LIKE` leaves open of the new table: as the other table has it."""
     said = {_SQL_NAMES.get(name.lower(), name): text for name, text in properties.items()}
     like = {
-        _TYPE: table.table_type, "hoodie.write.table.version": str(table.table_version),
+        _TYPE: table.table_type,
+        "hoodie.write.table.version": str(table.table_version) if VERSIONS[table.table_version].is_writable else "",
         _KEY: ",".join(table.record_key), _ORDERING: ",".join(table.ordering),
         **staying_facts(table, said, partition_by),
         **{name: text for name in BUCKET_OPTIONS if (text := table.properties.get(name))},
