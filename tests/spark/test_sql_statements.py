@@ -589,6 +589,13 @@ def test_what_would_do_nothing_is_refused(standing: Sql, text: str, error: type,
         standing(text)
 
 
+def test_a_table_that_a_parameter_names_is_known_beside_other_names(filled: Sql) -> None:
+    rows = filled("WITH c AS (SELECT 1 AS one) SELECT id FROM IDENTIFIER(:name), c WHERE id = one", args={"name": "t"})
+    assert rows == [(1,)]
+    with pytest.raises(Unsupported, match=r"t WITH .*TIMESTAMP AS OF"):
+        filled("SELECT * FROM IDENTIFIER(:name) WITH ('as.of.instant' = '1')", args={"name": "t"})
+
+
 def test_an_index_on_an_expression_takes_its_options_by_name(filled: Sql) -> None:
     sql = filled
     sql("CREATE INDEX cut ON t USING column_stats(name) OPTIONS (expr = 'substring', len = '1', pos = '2')")

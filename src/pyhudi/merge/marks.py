@@ -23,7 +23,7 @@ def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarr
     Spec: format/log-format.md section 6.
     """
     found = []
-    if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
+    if has_mark(rows.schema):
         found.append(rows.column(IS_DELETED))
     if OPERATION in rows.schema.names and _is_text(rows.schema.field(OPERATION).type):
         found.append(pc.is_in(rows.column(OPERATION), value_set=_delete_operations()))
@@ -32,6 +32,12 @@ def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarr
     for column in found:
         deleted |= np.asarray(pc.fill_null(column, False))
     return deleted if deleted.any() else None
+
+
+def has_mark(schema: pa.Schema) -> bool:
+    """Whether rows are marked by `_hoodie_is_deleted`. Of another type than boolean it marks nothing."""
+    at = schema.get_field_index(IS_DELETED)
+    return at >= 0 and bool(pa.types.is_boolean(schema.field(at).type))
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -77,8 +77,9 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
 
     Raises: Invalid for an option that contradicts a fact; Unsupported for another table version.
     """
-    classes = {short_class_name(options.get(name, "")) for name in fact_names(Fact.MERGE_MODE)}
-    by_class = bool(facts.legacy_payload) and facts.legacy_payload in classes
+    by_class = facts.legacy_payload != "" and any(
+        short_class_name(options.get(name, "")) == facts.legacy_payload for name in fact_names(Fact.MERGE_MODE)
+    )
     for name, text in options.items():
         fact = find_entry(name).fact
         if name == PAYLOAD_CLASS and is_delete_payload(text):

@@ -76,9 +76,10 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
     database, name = _database(session, statement.name), as_kept(session.spark, statement.name[-1])
     is_managed = statement.location is None
     path = session.catalog.default_path(database, name) if is_managed else _location(statement)
-    stated = stated_facts(statement.properties)
     columns = _columns(session, statement, rows)
     is_there = HudiTable.exists(path)
+    of_session = {} if is_there else facts_of_session(session.session_options, statement.properties)
+    stated = stated_facts({**of_session, **statement.properties})
     if is_there and rows is not None:
         raise Invalid(
             f"{path}: expected no table for CREATE TABLE … AS or saveAsTable, found one that the name "
@@ -102,8 +103,6 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             _refuse_other_columns(table, columns)
         else:
             assert columns is not None
-            said = {**facts_of_session(session.session_options, statement.properties), **statement.properties}
-            stated = replace(stated_facts(said), record_key=stated.record_key, ordering=stated.ordering)
             schema = arrow_schema(reordered(columns, [one.partition(":")[0] for one in partition_by]))
             table = new_table(
                 path, name=name, database=database, stated=stated, partition_by=partition_by, schema=schema

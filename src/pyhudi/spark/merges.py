@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.api.clock import random_uuid
-from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame, settings_of_changes
+from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -39,6 +39,7 @@ from pyhudi.sql.words import quoted_name, quoted_text
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.changes import staying_columns
+from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,9 +78,8 @@ class _Merge:
     def __post_init__(self) -> None:
         self._kept = KeptRows()
         self.held.callback(self._kept.release)
-        self._settings = settings_of_changes(self.table)
 
-    def rows(self, snapshot: Snapshot, read: ReadRows) -> DataFrame:
+    def rows(self, snapshot: Snapshot, settings: WriteSettings, read: ReadRows) -> DataFrame:
         """The rows to write, made of a snapshot."""
         statement, session = self.statement, self.session
         with ExitStack() as views:
@@ -98,9 +98,9 @@ class _Merge:
                 target = views.enter_context(self._matching(target, source_view))
             joined = run_query(session, self._join(target, source_view, hint))
             values = [self._values(clause, assigned, snapshot) for clause, assigned in clauses]
-            shape = self._shape(snapshot)
+            shape = self._shape(snapshot, settings)
             found = merged_rows(joined, values, shape)
-            if self._must_look_up(clauses, snapshot, source):
+            if self._must_look_up(clauses, snapshot, source, is_global=settings.has_global_index):
                 found = self._kept.keep(found)
                 refuse_stored(found, stored, shape)
         return found.drop(IS_NEW)
@@ -229,16 +229,16 @@ class _Merge:
             is_matched=clause.match is Match.MATCHED,
         )
 
-    def _shape(self, snapshot: Snapshot) -> MergeShape:
+    def _shape(self, snapshot: Snapshot, settings: WriteSettings) -> MergeShape:
         config, matched = snapshot.config, [c for c in self.statement.clauses if c.match is Match.MATCHED]
         deletes_all = len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None
         is_event_time = config.merge_mode is MergeMode.EVENT_TIME and bool(config.ordering)
-        partition_by = () if self._settings.has_global_index else tuple(config.partition_by)
+        partition_by = () if settings.has_global_index else tuple(config.partition_by)
         return MergeShape(
             table_name=config.name,
             alias=self.statement.alias,
             columns=tuple(table_columns(snapshot.schema, [])),
-            stays=staying_columns(config, moves=self._settings.moves_rows),
+            stays=staying_columns(config, moves=settings.moves_rows),
             record_key=config.record_key,
             named_by=tuple(dict.fromkeys((*(config.record_key or (RECORD_KEY,)), *partition_by))),
             made_keys=None if config.record_key else f"{random_uuid()}",
@@ -248,8 +248,9 @@ class _Merge:
         )
 
     def _must_look_up(
-        self, clauses: Sequence[tuple[MergeClause, Mapping[str, str]]], snapshot: Snapshot, source: DataFrame
-    ) -> bool:
+        self, clauses: Sequence[tuple[MergeClause, Mapping[str, str]]], snapshot: Snapshot, source: DataFrame,
+        *, is_global: bool,
+    ) -> bool:  # fmt: skip
         """Whether a row of the source that matched nothing may have the record key of a stored row.
 
         It cannot where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for.
@@ -263,7 +264,7 @@ class _Merge:
         equal = equal_columns(statement.on, statement.alias, statement.source_alias)
         if equal is None or snapshot.key_spec.own_generator:
             return True
-        allowed = {*config.record_key, *(() if self._settings.has_global_index else config.partition_by)}
+        allowed = {*config.record_key, *(() if is_global else config.partition_by)}
         if not set(config.record_key) <= set(equal) <= allowed:
             return True
         types = {field.name: field.dataType for field in table_columns(snapshot.schema, [])}

@@ -14,16 +14,13 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.connect.queries import run_named_query
 from pyhudi.spark.key_queries import KeyText, key_scans
 from pyhudi.spark.session import SqlSession
-from pyhudi.sql.parameters import with_identifiers
-from pyhudi.sql.reads import names_with_options
-from pyhudi.sql.relations import Relation, find_relations, is_path
+from pyhudi.sql.relations import Relation, find_relations
 from pyhudi.sql.words import Name, quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MAY_NAME_OTHERS = re.compile(r"\b(as\s+of)\b|\bhudi\b", re.IGNORECASE)
-_MAY_SAY_OPTIONS = re.compile(r"\bWITH\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?\bhudi\b|Failed to find data source: hudi", re.IGNORECASE | re.DOTALL)
 
 _NO_FORMAT = (
@@ -36,7 +33,6 @@ def run_query(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
 ) -> DataFrame:
     """The answer of Spark to a text that changes no Hudi table. `args`, `frames`: as of `SparkSession.sql`."""
-    refuse_options(session, text)
     if not session.is_classic:
         return run_named_query(session, text, args, frames)
     if _MAY_NAME_OTHERS.search(text):
@@ -66,20 +62,6 @@ def run_query(
         if _UNKNOWN.search(str(error)):
             raise Unsupported(_NO_FORMAT) from error
         raise
-
-
-def refuse_options(session: SqlSession, text: str) -> None:
-    """Raises: Unsupported for `t WITH (…)`, whose options Spark hands to nobody."""
-    if not _MAY_SAY_OPTIONS.search(text):
-        return
-    if "identifier" in text.lower():
-        text = with_identifiers(text, session.value)
-    for name in names_with_options(text):
-        if is_path(name) or session.catalog.find(name) is not None:
-            raise Unsupported(
-                f"{'.'.join(name)} WITH (…): options of one statement are not taken in SQL: use TIMESTAMP AS OF, "
-                "hudi_query, hudi_table_changes, SET, or spark.read.option(…).table(…)"
-            )
 
 
 def with_scans(session: SqlSession, text: str) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyhudi.api.rows.frame_changes import FrameChange, ReadRows, change_by_frame, settings_of_changes
+from pyhudi.api.rows.frame_changes import FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -27,6 +27,7 @@ from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.changes import identity_columns, refuse_moving
+from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +42,7 @@ def delete_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_delete(of_one_snapshot(session, head, entry, whole))
     table = session.open(entry)
 
-    def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
+    def rows(snapshot: Snapshot, _: WriteSettings, read: ReadRows) -> DataFrame:
         names = ", ".join(f"{quoted_name(statement.alias)}.{quoted_name(n)}" for n in identity_columns(snapshot))
         with _views(session, statement, snapshot, read, whole) as view:
             return run_query(session, _select(names, statement, view))
@@ -57,10 +58,9 @@ def update_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_update(of_one_snapshot(session, head, entry, whole))
     table = session.open(entry)
     assigned = assigned_columns(statement.assigned, table, what="UPDATE")
-    moves = settings_of_changes(table).moves_rows
 
-    def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
-        refuse_moving(assigned, snapshot.config, moves=moves, what="UPDATE")
+    def rows(snapshot: Snapshot, settings: WriteSettings, read: ReadRows) -> DataFrame:
+        refuse_moving(assigned, snapshot.config, moves=settings.moves_rows, what="UPDATE")
         with _views(session, statement, snapshot, read, whole) as view:
             return _updated(session, statement, assigned, snapshot, view)
 

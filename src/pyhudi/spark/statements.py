@@ -16,11 +16,12 @@ from pyhudi.spark.connect.shows import describe_table, show_create, show_propert
 from pyhudi.spark.foreign_files import refuse_folder
 from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
 from pyhudi.spark.procedures.registry import call_procedure
-from pyhudi.spark.queries import refuse_options, run_query
+from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.definitions import is_of_hudi, like_of
 from pyhudi.sql.heads import Head, Statement, find_head
 from pyhudi.sql.parameters import with_identifiers, with_literals
+from pyhudi.sql.reads import names_with_options, states_options
 from pyhudi.sql.relations import is_path
 from pyhudi.sql.words import Kind
 
@@ -80,16 +81,26 @@ def run_sql(
     """`spark.sql(text, args, **frames)`. A statement that changes a Hudi table is done when this returns."""
     text = with_variables(session.spark, text)
     head = find_head(text)
-    if head is None:
+    if head is None and not states_options(text):
         return run_query(session, text, args, **frames)
 
     with _formatted(session, text, frames) as plain:
         values = literals(session.spark, args, session.spark_sql) if args else []
         whole = with_identifiers(with_literals(plain, values), session.value)
-        refuse_options(session, whole)
-        found = head if whole == text else find_head(whole)
+        _refuse_options(session, whole)
+        found = head if head is None or whole == text else find_head(whole)
         answer = None if found is None else _carried_out(session, found)
     return run_query(session, text, args, **frames) if answer is None else answer
+
+
+def _refuse_options(session: SqlSession, text: str) -> None:
+    """Raises: Unsupported for `t WITH (…)`, whose options Spark hands to nobody."""
+    for name in names_with_options(text):
+        if is_path(name) or session.catalog.find(name) is not None:
+            raise Unsupported(
+                f"{'.'.join(name)} WITH (…): options of one statement are not taken in SQL: use TIMESTAMP AS OF, "
+                "hudi_query, hudi_table_changes, SET, or spark.read.option(…).table(…)"
+            )
 
 
 @contextmanager
@@ -149,9 +160,10 @@ def _refuse_path(head: Head) -> None:
 def _executed(session: SqlSession, head: Head) -> DataFrame | None:
     """The answer of `EXECUTE IMMEDIATE text`, where it is a statement about a Hudi table."""
     cursor = head.cursor
-    text = session.value(cursor.until(("INTO",), ("USING",)))
-    refuse_options(session, str(text))
-    found = find_head(str(text))
+    text = str(session.value(cursor.until(("INTO",), ("USING",))))
+    if states_options(text):
+        _refuse_options(session, with_identifiers(text, session.value) if cursor.is_done else text)
+    found = find_head(text)
     if found is None or cursor.is_done:
         return None if found is None else _carried_out(session, found)
     if found.statement in _ON_TABLES and session.catalog.find(found.target) is not None:

@@ -35,7 +35,7 @@ _TYPES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _SHORT: Final = {name: short for short, name in _TYPES.items()}
 
 _ARGUMENTS: Final = (Fact.NAME, Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING, Fact.TABLE_TYPE, Fact.VERSION)
-_PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
+PARTITION_PATH_OPTION = "hoodie.datasource.write.partitionpath.field"
 _GENERATOR, _TIMES = "hoodie.table.keygenerator.type", "hoodie.keygen.timebased."
 _PAYLOAD = "hoodie.compaction.payload.class"
 _PAYLOADS = (_PAYLOAD, "hoodie.table.legacy.payload.class")
@@ -91,11 +91,10 @@ def facts_of_session(options: Mapping[str, str], properties: Mapping[str, str]) 
 
     Apache Hudi passes it over when a table is made, and then refuses, or obeys, it in each write.
     """
-    said = {*(_fact_of(name) for name in properties), Fact.DATABASE} - {None}
     own = {name: text for name, text in options.items() if _fact_of(name) in (Fact.TABLE_TYPE, Fact.VERSION)}
     stored = stored_options({**options, **properties})  # what is said of buckets counts where the other side has them
     found = {**own, **{name: text for name, text in stored.items() if name in options and name not in properties}}
-    return {name: text for name, text in found.items() if _fact_of(name) not in said}
+    return _open(found, properties)
 
 
 def facts_like(table: HudiTable, properties: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
@@ -108,8 +107,13 @@ def facts_like(table: HudiTable, properties: Mapping[str, str], partition_by: Se
         **staying_facts(table, said, partition_by),
         **{name: text for name in BUCKET_OPTIONS if (text := table.properties.get(name))},
     }  # fmt: skip
-    stated = {*(_fact_of(name) for name in properties), Fact.DATABASE} - {None}
-    return {name: text for name, text in like.items() if text and name not in said and _fact_of(name) not in stated}
+    return _open({name: text for name, text in like.items() if text and name not in said}, properties)
+
+
+def _open(options: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    """The options of which TBLPROPERTIES leave the fact open. The database is the one of the new name."""
+    stated = {*map(_fact_of, properties), Fact.DATABASE} - {None}
+    return {name: text for name, text in options.items() if _fact_of(name) not in stated}
 
 
 def staying_facts(stored: HudiTable, said: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
@@ -123,7 +127,7 @@ def staying_facts(stored: HudiTable, said: Mapping[str, str], partition_by: Sequ
 
     has_other_keys = bool(partition_by) or _says(said, Fact.KEY_GENERATOR, Fact.RECORD_KEY, Fact.PARTITION_BY)
     if not has_other_keys and stored.properties.get(_GENERATOR) in ("TIMESTAMP", "CUSTOM"):
-        kinds[_PARTITION_PATH] = stored.properties["hoodie.table.partition.fields"]
+        kinds[PARTITION_PATH_OPTION] = stored.properties["hoodie.table.partition.fields"]
         names += [_GENERATOR, *(name for name in stored.properties if name.startswith(_TIMES))]
     return {**{name: stored.properties[name] for name in names if name in stored.properties}, **kinds}
 

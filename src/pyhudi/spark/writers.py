@@ -23,7 +23,7 @@ from pyhudi.spark.merge_calls import MergeWriter
 from pyhudi.spark.overwrites import overwrite_where
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
-from pyhudi.spark.table_facts import staying_facts
+from pyhudi.spark.table_facts import PARTITION_PATH_OPTION, staying_facts
 from pyhudi.sql.definitions import CreateTable
 from pyhudi.sql.words import Cursor, Name
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _OPERATION = "hoodie.datasource.write.operation"
 _APPENDS, _MAKES = ("append",), ("create", "createOrReplace")
-
-_PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 
 
 class TableCalls:
@@ -185,7 +183,7 @@ def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table:
     facts: dict[str, object] = {
         "hoodie.table.name": stored.name,
         "hoodie.datasource.write.recordkey.field": ",".join(stored.record_key),
-        _PARTITION_PATH: ",".join(table.partition_by or stored.partition_by),
+        PARTITION_PATH_OPTION: ",".join(table.partition_by or stored.partition_by),
         "hoodie.datasource.write.precombine.field": ",".join(stored.ordering),
         "hoodie.datasource.write.table.type": stored.table_type,
     }

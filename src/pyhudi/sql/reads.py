@@ -1,5 +1,7 @@
 """The tables that a query reads, with their places in its text: by name, by path, of a moment, or by a function."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Invalid
@@ -7,6 +9,7 @@ from pyhudi.sql.relations import is_path, take_moment
 from pyhudi.sql.scopes import Scopes
 from pyhudi.sql.words import Cursor, Name, Word
 
+_MAY_STATE = re.compile(r"\bWITH\b", re.IGNORECASE)
 _ENDS_FROM = frozenset({
     "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "MINUS", "WINDOW", "SORT", "CLUSTER",
     "DISTRIBUTE", "OFFSET", "SELECT", "SET", "WHEN", "INSERT", "QUALIFY",
@@ -164,18 +167,31 @@ def find_reads(text: str) -> list[Read]:
         return []
 
 
+def states_options(text: str) -> bool:
+    """Whether `WITH (…)` stands behind something: a table's name, or what gives one, such as `IDENTIFIER(…)`."""
+    return _MAY_STATE.search(text) is not None and bool(_options(_words(text)))
+
+
 def names_with_options(text: str) -> list[Name]:
     """The tables behind which `WITH (…)` states options of one read or write, wherever they stand (Spark 4)."""
-    try:
-        words = Cursor(text).words
-    except Invalid:
-        return []
-    found = []
-    for at in range(1, len(words) - 1):
-        if words[at].upper != "WITH" or words[at + 1].upper != "(" or not words[at - 1].is_name:
+    words, found = _words(text), []
+    for at in _options(words):
+        if not words[at - 1].is_name:
             continue
         first = at - 1
         while first >= 2 and words[first - 1].upper == "." and words[first - 2].is_name:
             first -= 2
         found.append(tuple(word.text for word in words[first:at:2]))
     return found
+
+
+def _options(words: Sequence[Word]) -> list[int]:
+    """The places of `WITH (` behind other words."""
+    return [at for at in range(1, len(words) - 1) if words[at].upper == "WITH" and words[at + 1].upper == "("]
+
+
+def _words(text: str) -> Sequence[Word]:
+    try:
+        return Cursor(text).words
+    except Invalid:
+        return ()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyhudi.sql.reads import find_reads, names_with_options
+from pyhudi.sql.reads import find_reads, names_with_options, states_options
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,9 @@ def test_a_clause_ends_only_where_no_or_can_belong_to_it(clause: str, expected: 
 )
 def test_options_of_a_read_are_seen(text: str, expected: list[tuple[str, ...]]) -> None:
     assert names_with_options(text) == expected
+    assert states_options(text) == bool(expected)
+
+
+def test_options_behind_an_expression_for_a_name_are_seen() -> None:
+    assert states_options("SELECT a FROM IDENTIFIER(:name) WITH -- x\n ('a' = 'b')")
+    assert not states_options("WITH c AS (SELECT 1) SELECT a FROM IDENTIFIER(:name), c")

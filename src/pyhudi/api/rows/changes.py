@@ -1,6 +1,6 @@
 """Row-level changes: each is checked, and is one commit of rows that are made of the table's own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,38 +31,31 @@ from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
 
 def delete_where(handle: TableHandle, where: Any, call: WriteCall) -> WriteResult:
     """As `HudiTable.delete` with `where`."""
-    return _change_told(handle, Operation.DELETE, lambda: DeleteWhere(where), call)
+    return _change_told(handle, Operation.DELETE, lambda _: DeleteWhere(where), call)
 
 
 def update(handle: TableHandle, set_: Any, where: Any | None, call: WriteCall) -> WriteResult:
     """As `HudiTable.update`."""
-    return _change_told(handle, Operation.UPSERT, partial(_update_of, handle, set_, where, call.options), call)
+    return _change_told(handle, Operation.UPSERT, lambda its: UpdateWhere(set_, where, moves=its.moves_rows), call)
 
 
 def merge(
     handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str], call: WriteCall
 ) -> WriteResult:
     """As `HudiTable.merge`. `aliases`: of source and table."""
-    make = partial(_merge_of, handle, source, on, clauses, aliases, call.options)
+    make = partial(_merge_of, handle, source, on, clauses, aliases)
     return _change_told(handle, Operation.UPSERT, make, call)
 
 
-def _update_of(handle: TableHandle, set_: Any, where: Any | None, options: Mapping[str, object] | None) -> UpdateWhere:
-    _, _, settings = handle.prepare(options)
-    return UpdateWhere(set_, where, moves=settings.moves_rows)
-
-
 def _merge_of(
-    handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str],
-    options: Mapping[str, object] | None,
-) -> Merge:  # fmt: skip
+    handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str], settings: WriteSettings
+) -> Merge:
     """The merge that a caller asks for. Raises: Unsupported, Invalid for a source that cannot be merged."""
     if frames.spark_dataframe(source) is not None:
         raise Unsupported(
             "merge: expected a source with __arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, …), found a Spark "
             "DataFrame: merges run in this process; hand in source.toArrow(), or write its rows with upsert and delete"
         )
-    _, _, settings = handle.prepare(options)
     rows = frames.arrow_table(source)
     refuse_doubled(rows.schema)
     return Merge(
@@ -72,16 +65,18 @@ def _merge_of(
 
 
 def _change_told(
-    handle: TableHandle, operation: Operation, make: Callable[[], RowChange], call: WriteCall
+    handle: TableHandle, operation: Operation, make: Callable[[WriteSettings], RowChange], call: WriteCall
 ) -> WriteResult:
     """Carry out the row-level change that `make` gives. Listeners are told of it as of any write."""
     return told_write(_change_rows, handle, operation.value.lower(), call.options)(make, call)
 
 
-def _change_rows(handle: TableHandle, make_change: Callable[[], RowChange], call: WriteCall) -> WriteResult:
+def _change_rows(
+    handle: TableHandle, make_change: Callable[[WriteSettings], RowChange], call: WriteCall
+) -> WriteResult:
     """Carry out a row-level change in this process."""
-    change = make_change()
     snapshot, merged, settings = handle.prepare(call.options)
+    change = make_change(settings)
     refuse_unfit_change(change.operation, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
     course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
     change.check(snapshot)

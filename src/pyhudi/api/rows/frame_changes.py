@@ -41,22 +41,16 @@ LEAVES_COLUMN = LEAVES
 class FrameChange:
     """A change of rows as a Spark query of the table.
 
-    `rows`: gives the rows to write, of a snapshot, and of a function that reads its rows: all of them for None, or
-    those that a predicate chooses. For a delete they are rows' keys and partition columns; else whole rows, with
-    `LEAVES_COLUMN` where some are deleted. It is asked anew where another writer was in the way. `what`: names the
-    change in messages.
+    `rows`: gives the rows to write, of a snapshot, the settings of the write, and a function that reads the snapshot's
+    rows: all of them for None, or those that a predicate chooses. For a delete they are rows' keys and partition
+    columns; else whole rows, with `LEAVES_COLUMN` where some are deleted. It is asked anew where another writer was in
+    the way. `what`: names the change in messages.
     """
 
     operation: Operation
-    rows: "Callable[[Snapshot, ReadRows], DataFrame]"
+    rows: "Callable[[Snapshot, WriteSettings, ReadRows], DataFrame]"
     what: str
     marks_deletes: bool = False
-
-
-def settings_of_changes(table: HudiTable) -> WriteSettings:
-    """The settings by which changes of the table's rows are written: of its handle, and of its own properties."""
-    _, _, settings = table._handle.prepare(None)
-    return settings
 
 
 def change_by_frame(
@@ -83,7 +77,7 @@ def _change(handle: TableHandle, change: FrameChange, spark: "SparkSession", cal
 
     def made(now: Snapshot, held: ExitStack) -> PreparedWrite:
         _refuse(change, now, settings, "")
-        rows = change.rows(now, partial(_snapshot_frame, handle, now, spark))
+        rows = change.rows(now, settings, partial(_snapshot_frame, handle, now, spark))
         source = engine.source_of(rows, access.location, memory)
         held.callback(source.close)
         is_delete = change.operation is Operation.DELETE

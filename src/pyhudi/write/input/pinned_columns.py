@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.alterations import Add, Alteration, ChangeType, Comment, Drop, MakeNullable, Move, Rename
 from pyhudi.format.schema.conversion import arrow_from_avro, canonical_arrow
+from pyhudi.merge.marks import has_mark
 from pyhudi.merge.rules import IS_DELETED
 from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.store.indexes import read_definitions
@@ -93,8 +94,8 @@ def _pinned(snapshot: Snapshot) -> Iterator[Pinned]:
         why = "it is an ordering column, and stored rows are compared by it"
         yield Pinned(name, why, _kept_types(now, name, EXACT))
     for name in sorted(table_rules(snapshot, snapshot.schema).mark_columns):
-        if name == IS_DELETED and name in now and not pa.types.is_boolean(now[name]):
-            continue  # of another type it marks nothing
+        if name == IS_DELETED and name in now and not has_mark(snapshot.schema):
+            continue
         yield Pinned(name, "it marks rows as deleted")
     yield from _indexed(snapshot)
 

@@ -21,6 +21,7 @@ from pyhudi.format.schema.conversion import (
     typed_nulls,
 )
 from pyhudi.format.schema.evolution import evolve_avro
+from pyhudi.merge.marks import has_mark
 from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
 
@@ -46,8 +47,7 @@ class TableColumns:
     @property
     def marks_deletes(self) -> str | None:
         """The column that marks a row as a delete. Its name alone gives it this meaning, in every table."""
-        at = self.schema.get_field_index(IS_DELETED)
-        return IS_DELETED if at >= 0 and pa.types.is_boolean(self.schema.field(at).type) else None
+        return IS_DELETED if has_mark(self.schema) else None
 
 
 def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
