@@ -1,6 +1,7 @@
 """A table that went to another version and came back could tell other times, or merge logs upon base files that hold
 them already. Small tables go both ways here, in memory."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from pyhudi import Conflict, HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
@@ -50,6 +52,72 @@ def test_on_local_disk_a_downgrade_to_version_6_dates_its_files(tmp_path: Path) 
     times = {i.requested: i.completed for i in table.timeline()}
     table.downgrade(6)
     assert {i.requested: i.completed for i in table.timeline() if i.requested in times} == times
+
+
+COLUMN_STATS = "hoodie.metadata.index.column.stats.enable"
+RECORD_INDEX = "hoodie.metadata.global.record.level.index.enable"
+UNFIT = [
+    (8, 6, "hoodie.metadata.index.partition.stats.enable", "true", {COLUMN_STATS: "true"}),
+    (6, 5, RECORD_INDEX, "true", {"hoodie.index.type": "RECORD_INDEX"}),
+    (9, 6, "hoodie.metadata.record.level.index.enable", "true", {}),
+    (9, 7, "hoodie.metadata.index.secondary.column", "v", {RECORD_INDEX: "true"}),
+    (8, 6, "hoodie.metadata.index.expression.column", "note", {
+        "hoodie.metadata.index.expression.enable": "true", "hoodie.metadata.index.expression.options": "expr=upper",
+    }),
+    (9, 5, "hoodie.metadata.log.compaction.enable", "true", {}),
+    (8, 6, "hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", {
+        "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1",
+    }),
+    (6, 9, "hoodie.write.table.version", "6", {}),
+]  # fmt: skip
+"""Versions before and after, an option that the table stores and the later version cannot follow, and others."""
+
+
+@pytest.mark.parametrize("before,after,name,text,others", UNFIT, ids=[row[2] for row in UNFIT])
+def test_options_that_the_other_version_cannot_follow_go_with_the_change(
+    before: int, after: int, name: str, text: str, others: dict[str, str]
+) -> None:
+    """The change ended in an error, at the other version and without its indexes, and no write worked any more."""
+    table = new_table(before, "MERGE_ON_READ", **{"hoodie.metadata.enable": "true", name: text, **others})
+    table.upsert(arrow([Row("a", "oslo", 1, 1), Row("b", "rome", 1, 1)]))
+    change = table.upgrade if after > before else table.downgrade
+
+    assert any(name in step for step in change(after, dry_run=True).steps)
+    change(after)
+
+    assert table.table_version == after
+    assert name not in table.properties
+    assert table.properties.items() >= {name: text for name, text in others.items() if name != RECORD_INDEX}.items()
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+    assert table.lookup(["a"])["v"].to_pylist() == [2]
+    assert table.metadata.validate().differences == ()
+
+
+@pytest.mark.parametrize(
+    "options,said",
+    [
+        (
+            {"hoodie.metadata.index.partition.stats.enable": "true"},
+            "partition_stats: tables of version 6 have none such",
+        ),
+        ({"hoodie.write.table.version": "8"}, "which is to get version 6: option 'hoodie.write.table.version'='8'"),
+    ],
+)
+@pytest.mark.parametrize("is_handle", [False, True], ids=["of the call", "of the handle"])
+def test_options_of_the_caller_that_the_other_version_cannot_follow_are_refused_before_anything_is_done(
+    options: dict[str, str], said: str, is_handle: bool
+) -> None:
+    table = new_table(8, "COPY_ON_WRITE", **{"hoodie.metadata.enable": "true"})
+    table.upsert(arrow([Row("a", "oslo", 1, 1)]))
+    before = table.properties
+    asked: dict[str, object] = dict(options)
+    opened = HudiTable.open("", storage=table._access.storage, options=asked) if is_handle else table
+
+    for dry_run in (True, False):
+        with pytest.raises((Invalid, Unsupported), match=re.escape(said)):
+            opened.downgrade(6, options=None if is_handle else asked, dry_run=dry_run)
+    assert table.properties == before
+    assert table.metadata.validate().differences == ()
 
 
 @pytest.mark.parametrize("is_planned", [False, True], ids=["no plan", "a compaction is planned"])

@@ -86,7 +86,7 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
                 f"table '{self._handle.name}': has version {before}: {what} to {target} goes the other way; call "
                 f"{'downgrade' if is_upgrade else 'upgrade'}"
             )
-        steps = steps_in_words(snapshot, target)
+        steps = steps_in_words(snapshot, target, self._handle.callers_options(options))
         if steps and not dry_run:
             told(self._handle.access.location.uri, what, lambda: self._carry_out(target, options))()
         return VersionResult(before.number, target.number, steps, is_dry_run=dry_run)

@@ -13,6 +13,7 @@ from pyhudi.services.upgrade.five_to_six import to_six_from_five
 from pyhudi.services.upgrade.nine_to_eight import to_eight_from_nine
 from pyhudi.services.upgrade.six_to_eight import to_eight
 from pyhudi.services.upgrade.six_to_five import to_five
+from pyhudi.services.upgrade.stored_options import fit_options
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.versions import LAYOUT_VERSION, TABLE_VERSION, VERSIONS, TableVersion
@@ -73,7 +74,7 @@ def versions_between(start: TableVersion, end: TableVersion) -> tuple[int, ...]:
 
 
 def changed_properties(config: TableConfig, target: TableVersion) -> dict[str, str]:
-    """The properties of a table at another version. The metadata table's are left as they are.
+    """The properties of a table at another version. Its lists of metadata partitions are left as they are.
 
     Raises: Invalid or Unsupported for what the other version cannot say, or would read otherwise.
     """
@@ -82,6 +83,7 @@ def changed_properties(config: TableConfig, target: TableVersion) -> dict[str, s
     table = _Table(config, properties.get(PAYLOAD, ""))
     for step in pairwise(versions_between(config.version, target)):
         properties = _STEPS[step](properties, table)
+    properties = fit_options(properties, target)
     return properties | {TABLE_VERSION: str(target), LAYOUT_VERSION: str(target.timeline.number)}
 
 

@@ -20,6 +20,7 @@ from pyhudi.services.indexing.plans import lists_of
 from pyhudi.services.metadata.lists import put_definitions
 from pyhudi.services.upgrade.completion_times import TIMES
 from pyhudi.services.upgrade.path import changed_properties, versions_between
+from pyhudi.services.upgrade.stored_options import refuse_unfit_options
 from pyhudi.services.upgrade.timeline_copy import (
     copy_history,
     copy_schema_histories,
@@ -78,13 +79,18 @@ def read_note(storage: Storage) -> VersionChange | None:
         raise CorruptFile(NOTE, 0, expected="a note of a change of version", found=repr(error)) from error
 
 
-def steps_in_words(snapshot: Snapshot, target: TableVersion) -> tuple[str, ...]:
-    """What a change of version would do. Raises: as `changed_properties`, before anything is done."""
+def steps_in_words(snapshot: Snapshot, target: TableVersion, callers: Mapping[str, str]) -> tuple[str, ...]:
+    """What a change of version would do. `callers`: the options of the call and of its handle.
+
+    Raises: as `changed_properties` and `refuse_unfit_options`, before anything is done.
+    """
     config = snapshot.config
     if config.version == target:
         return ()
     after = changed_properties(config, target)
-    refuse_unwritable(table_config(after, path=snapshot.storage.location.uri), snapshot.storage.location.uri)
+    now = table_config(after, path=snapshot.storage.location.uri)
+    refuse_unwritable(now, snapshot.storage.location.uri)
+    refuse_unfit_options(now, callers)
 
     pending = [f"finish {one.action} '{one.requested}', which is pending" for one in snapshot.timeline.pending]
     logs = ["compact every file slice that has logs"] if config.is_merge_on_read else []

@@ -1,0 +1,65 @@
+"""The options that a table stores for its writers, at another version."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyhudi.errors import Invalid
+from pyhudi.metadata.kinds import registry
+from pyhudi.options.names import canonical_name
+from pyhudi.options.resolve import merge_options
+from pyhudi.services.upgrade.facts import Properties
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.versions import LogNaming, TableVersion
+from pyhudi.write.metadata import by_name
+from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
+
+_VERSION: Final = "hoodie.write.table.version"
+_LOG_COMPACTION: Final = "hoodie.metadata.log.compaction.enable"
+
+
+def fit_options(properties: Properties, target: TableVersion) -> dict[str, str]:
+    """The properties without the options that every write of the other version would be refused for.
+
+    Example: version 6 has no statistics of partitions, so `hoodie.metadata.index.partition.stats.enable=true` goes.
+    """
+    settings = WriteSettings.from_options(merge_options(write=None, opened=None, table=properties))
+    gone = {_VERSION, *_absent_indexes(settings, target).values()}
+    if not target.has_metadata_log_compaction:
+        gone.add(_LOG_COMPACTION)
+    if settings.is_non_blocking and target.log_naming is not LogNaming.AFTER_WRITE:
+        gone.add(CONCURRENCY_MODE)
+    return {name: text for name, text in properties.items() if canonical_name(name) not in gone}
+
+
+def refuse_unfit_options(config: TableConfig, callers: Mapping[str, str]) -> None:
+    """Refuse options of the caller that the other version cannot follow. Nothing has been done yet.
+
+    `config`: the table at the other version. `callers`: the options of the call and of its handle.
+    Raises: Invalid for another version; Unsupported for indexes and services that the version does not have.
+    """
+    asked = callers.get(_VERSION, "").strip()
+    if asked and asked != str(config.version):
+        raise Invalid(
+            f"table '{config.name}', which is to get version {config.version}: option '{_VERSION}'='{asked}' asks for "
+            "another one; leave the option out"
+        )
+    settings = WriteSettings.from_options(callers)
+    if not settings.metadata_enabled:
+        return
+    is_partitioned = bool(settings.indexes.partitioned_record_index)
+    by_name.refuse_indexes(config, _wanted(settings, config.version), is_partitioned=is_partitioned)
+    by_name.refuse_log_compaction(config, settings.metadata_log_blocks_min)
+
+
+def _wanted(settings: WriteSettings, version: TableVersion) -> Mapping[str, str]:
+    return registry.wanted_by(settings.indexes, {}, version)
+
+
+def _absent_indexes(settings: WriteSettings, version: TableVersion) -> Mapping[str, str]:
+    """The indexes that the settings ask for and the version does not have -> the option that asks."""
+    is_partitioned = bool(settings.indexes.partitioned_record_index)
+    return {
+        name: option
+        for name, option in _wanted(settings, version).items()
+        if registry.absent_forms([name], version, is_partitioned=is_partitioned)
+    }
