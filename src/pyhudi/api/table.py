@@ -22,6 +22,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.service_calls import savepoints
 from pyhudi.api.service_calls.alteration import AlterCalls
 from pyhudi.api.service_calls.expiry import ExpiryCalls
+from pyhudi.api.service_calls.properties import PropertyCalls
 from pyhudi.api.service_calls.versions import VersionCalls
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
     pass
 
 
-class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls, RescaleCalls):
+class HudiTable(
+    BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls, RescaleCalls, PropertyCalls
+):  # fmt: skip
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to

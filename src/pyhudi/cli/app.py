@@ -8,6 +8,7 @@ from pyhudi.cli.cluster import cluster
 from pyhudi.cli.expire import expire
 from pyhudi.cli.metadata import metadata_app
 from pyhudi.cli.options import options
+from pyhudi.cli.properties import properties
 from pyhudi.cli.service import service
 from pyhudi.cli.version_changes import downgrade, upgrade
 
@@ -21,6 +22,7 @@ app.add_typer(metadata_app, name="metadata")
 app.command("cluster")(cluster)
 app.command("options")(options)
 app.command("expire")(expire)
+app.command("properties")(properties)
 app.command("service")(service)
 app.command("upgrade")(upgrade)
 app.command("downgrade")(downgrade)

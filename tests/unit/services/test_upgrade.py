@@ -68,7 +68,6 @@ UNFIT = [
     (8, 6, "hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", {
         "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1",
     }),
-    (6, 9, "hoodie.write.table.version", "6", {}),
 ]  # fmt: skip
 """Versions before and after, an option that the table stores and the later version cannot follow, and others."""
 
@@ -91,6 +90,17 @@ def test_options_that_the_other_version_cannot_follow_go_with_the_change(
     table.upsert(arrow([Row("a", "oslo", 2, 2)]))
     assert table.lookup(["a"])["v"].to_pylist() == [2]
     assert table.metadata.validate().differences == ()
+
+
+def test_a_stored_version_goes_with_the_change() -> None:
+    """A release stored it, and each write was refused once the table had another one."""
+    table = new_table(6, "COPY_ON_WRITE")
+    table.upsert(arrow([Row("a", "oslo", 1, 1)]))
+    storage, name = table._access.storage, ".hoodie/hoodie.properties"
+    storage.put(name, storage.get(name) + b"hoodie.write.table.version=6\n")
+    table.upgrade(9)
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+    assert "hoodie.write.table.version" not in table.properties
 
 
 @pytest.mark.parametrize(

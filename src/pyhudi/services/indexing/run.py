@@ -142,7 +142,7 @@ def _refuse_switched_off(settings: IndexSettings, partition: str) -> None:
     if option:
         raise Invalid(
             f"index '{partition}': the options of the table or of this call say {option}=false, and the next write "
-            "would drop it again; set it to true, or unset it, first"
+            f"would drop it again; take it away first: set_properties({{'{option}': None}}), where the table stores it"
         )
 
 

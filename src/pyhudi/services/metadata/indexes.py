@@ -16,9 +16,12 @@ from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.indexing.definitions import define_wanted
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
+from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_partition
+from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
 
@@ -84,3 +87,15 @@ def wanted_partitions(
 
     drop |= registry.dependents(drop, have)
     return set() if settings.is_async else build, drop
+
+
+def refuse_absent(config: TableConfig, settings: WriteSettings) -> None:
+    """Refuse settings that ask for indexes or services which the metadata table of this version does not have.
+
+    Raises: Unsupported.
+    """
+    if not settings.metadata_enabled:
+        return
+    wanted = registry.wanted_by(settings.indexes, {}, config.version)
+    by_name.refuse_indexes(config, wanted, is_partitioned=bool(settings.indexes.partitioned_record_index))
+    by_name.refuse_log_compaction(config, settings.metadata_log_blocks_min)

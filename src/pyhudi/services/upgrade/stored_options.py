@@ -7,10 +7,10 @@ from pyhudi.errors import Invalid
 from pyhudi.metadata.kinds import registry
 from pyhudi.options.names import canonical_name
 from pyhudi.options.resolve import merge_options
+from pyhudi.services.metadata.indexes import refuse_absent
 from pyhudi.services.upgrade.facts import Properties
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.versions import LogNaming, TableVersion
-from pyhudi.write.metadata import by_name
 from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
 
 _VERSION: Final = "hoodie.write.table.version"
@@ -43,16 +43,7 @@ def refuse_unfit_options(config: TableConfig, callers: Mapping[str, str]) -> Non
             f"table '{config.name}', which is to get version {config.version}: option '{_VERSION}'='{asked}' asks for "
             "another one; leave the option out"
         )
-    settings = WriteSettings.from_options(callers)
-    if not settings.metadata_enabled:
-        return
-    is_partitioned = bool(settings.indexes.partitioned_record_index)
-    by_name.refuse_indexes(config, _wanted(settings, config.version), is_partitioned=is_partitioned)
-    by_name.refuse_log_compaction(config, settings.metadata_log_blocks_min)
-
-
-def _wanted(settings: WriteSettings, version: TableVersion) -> Mapping[str, str]:
-    return registry.wanted_by(settings.indexes, {}, version)
+    refuse_absent(config, WriteSettings.from_options(callers))
 
 
 def _absent_indexes(settings: WriteSettings, version: TableVersion) -> Mapping[str, str]:
@@ -60,6 +51,6 @@ def _absent_indexes(settings: WriteSettings, version: TableVersion) -> Mapping[s
     is_partitioned = bool(settings.indexes.partitioned_record_index)
     return {
         name: option
-        for name, option in _wanted(settings, version).items()
+        for name, option in registry.wanted_by(settings.indexes, {}, version).items()
         if registry.absent_forms([name], version, is_partitioned=is_partitioned)
     }

@@ -22,7 +22,6 @@ from pyhudi.merge.payloads import (
 )
 from pyhudi.merge.rules import MergeMode
 from pyhudi.options.entries import Kind
-from pyhudi.options.names import INDEX_CLASS, OWN_PREFIX
 from pyhudi.options.resolve import check_value, find_fact
 from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
 from pyhudi.options.verdicts import fact_names, find_entry
@@ -30,6 +29,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, COUNT_RULES, new_bucket_properties
 from pyhudi.table.facts.config import BASE_FORMAT, CDC_ENABLED, CDC_MODE, TableType
 from pyhudi.table.facts.key_properties import SPELLED_ANEW, bare_name, key_properties
+from pyhudi.table.facts.stored_options import refuse_unstored
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
 
@@ -93,7 +93,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
 
     for name, text in new.properties.items():
-        _refuse_unstored(name, text)
+        refuse_unstored(name, text)
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
     _refuse_contradictions(new)
@@ -135,23 +135,12 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     return made
 
 
-def _refuse_unstored(name: str, text: str) -> None:
-    """Raises: Invalid for an option of one process, which no table stores."""
-    if name.startswith(OWN_PREFIX):
-        raise Invalid(
-            f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, or to the "
-            "write"
-        )
-    if name == INDEX_CLASS and text.strip():
-        raise Invalid(
-            f"option '{name}'='{text}': no table stores it, for Apache Hudi's writers would look for a class of Java "
-            "of that name, and fail; give it to `open`, or to the write"
-        )
-
-
 def _spelled_anew(version: TableVersion, *, has_buckets: bool) -> tuple[str, ...]:
     """The options that a table stores under the one name of its version, or in a file of their own."""
-    anew = (*fact_names(Fact.MERGE_MODE), *fact_names(Fact.BASE_FILE_FORMAT), *SPELLED_ANEW, CDC_ENABLED, CDC_MODE)
+    anew = (
+        *fact_names(Fact.VERSION), *fact_names(Fact.MERGE_MODE), *fact_names(Fact.BASE_FILE_FORMAT), *SPELLED_ANEW,
+        CDC_ENABLED, CDC_MODE,
+    )  # fmt: skip
     if version.merging is Merging.MODE:
         anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
     return (*anew, *BUCKET_OPTIONS) if has_buckets else (*anew, COUNT_RULES)

@@ -1,0 +1,137 @@
+"""Options that a table stores could not be changed: an index that one of them asks for could not be dropped. A change
+could also touch a fact by which the table's files were written, and rows would no longer be found."""
+
+import re
+from typing import Any
+
+import pytest
+
+from pyhudi import Conflict, HudiTable, Unsupported
+from pyhudi.errors import Invalid
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.protocol import Storage
+from tests.support.crashes import crash_points
+from tests.support.model import Handles, Row, arrow
+
+STATS = "hoodie.metadata.index.column.stats.enable"
+RECORDS = "hoodie.metadata.global.record.level.index.enable"
+KEPT = "hoodie.clean.commits.retained"
+
+
+def new_table(**made: Any) -> HudiTable:
+    table = Handles(MemoryStorage()).create(**made)
+    table.upsert(arrow([Row("a", "oslo", 1, 1), Row("b", "rome", 1, 1)]))
+    return table
+
+
+def test_an_option_counts_for_later_writes_until_it_is_taken_away() -> None:
+    table = new_table()
+    before = dict(table.properties)
+
+    found = table.set_properties({STATS: True, KEPT: 3, "hoodie.metadata.record.index.enable": "true"})
+    assert {**before, STATS: "true", KEPT: "3", RECORDS: "true"} == dict(found) == dict(table.properties)
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+    assert {"column_stats", "record_index"} <= set(table.properties["hoodie.table.metadata.partitions"].split(","))
+
+    table.set_properties({STATS: None, KEPT: None, "hoodie.metadata.record.index.enable": None})
+    table.drop_index("column_stats")
+    table.upsert(arrow([Row("a", "oslo", 3, 3)]))
+    assert "column_stats" not in table.properties["hoodie.table.metadata.partitions"]
+    assert not {STATS, RECORDS, KEPT} & table.properties.keys()
+    assert table.scan().to_arrow().sort_by("id")["v"].to_pylist() == [3, 1]
+    assert table.metadata.validate().differences == ()
+
+
+def test_a_message_that_an_index_is_asked_for_names_the_call_that_ends_it() -> None:
+    table = new_table(properties={STATS: "true"})
+    with pytest.raises(Invalid) as refused:
+        table.drop_index("column_stats")
+    call = re.search(r"set_properties\((.*)\)", str(refused.value))
+    assert call is not None
+    assert call[1] == f"{{'{STATS}': None}}"
+    table.set_properties({STATS: None})
+    table.drop_index("column_stats")
+
+
+@pytest.mark.parametrize(
+    "changes,said",
+    [
+        ({}, "expected a mapping of names to values, found {}"),
+        ({"hoodie.table.name": "u"}, "a fact of table 't', which has 't'"),
+        ({"hoodie.table.recordkey.fields": None}, "a fact of table 't', which has 'id'"),
+        ({"hoodie.datasource.write.hive_style_partitioning": True}, "a fact of table 't', which has 'false'"),
+        ({"hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP"}, "a fact of table 't', which has none"),
+        ({"hoodie.index.type": "BUCKET"}, "rescale_buckets changes how many buckets"),
+        ({"hoodie.bucket.index.num.buckets": 4}, "rescale_buckets changes how many buckets"),
+        ({"hoodie.table.metadata.partitions": ""}, "a fact of table 't', which has 'files'"),
+        ({"hoodie.table.version": 9}, "a fact of table 't', which has '8'"),
+        ({"hoodie.clean.commits.retaned": None}, "the nearest known name is 'hoodie.clean.commits.retained'"),
+        ({KEPT: "three"}, "expected a whole number of at least 1"),
+        ({KEPT: [3]}, f"option '{KEPT}'"),
+        ({3: None}, "expected a name as text, found int"),
+        ({RECORDS: True, "hoodie.metadata.record.index.enable": None}, "expected one spelling of it"),
+        ({"pyhudi.memory.max.bytes": 1 << 20}, "no table stores it"),
+        ({"hoodie.write.commit.callback.http.url": "http://x"}, "a commit callback is not stored"),
+        ({"hoodie.write.lock.provider": "x.Y"}, "hoodie.write.lock.provider"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_and_nothing_is_changed(changes: Any, said: str) -> None:
+    table = new_table()
+    before = dict(table.properties)
+    with pytest.raises((Invalid, Unsupported), match=re.escape(said)):
+        table.set_properties(changes if not changes else {KEPT: 5, **changes} if KEPT not in changes else changes)
+    assert dict(table.properties) == before
+
+
+def test_an_index_that_the_version_lacks_is_refused() -> None:
+    table = new_table(table_version=6)
+    with pytest.raises(Unsupported, match="tables of version 6 have none such"):
+        table.set_properties({STATS: True, "hoodie.metadata.index.partition.stats.enable": True})
+    assert STATS not in table.properties
+
+
+def test_the_index_of_a_table_of_buckets_stays() -> None:
+    table = new_table(properties={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
+    for changes in ({"hoodie.index.type": "SIMPLE"}, {"hoodie.index.type": None}):
+        with pytest.raises(Invalid, match="a fact of table 't', which has 'BUCKET'"):
+            table.set_properties(changes)
+    plain = new_table(properties={"hoodie.index.type": "BLOOM"})
+    assert plain.set_properties({"hoodie.index.type": "GLOBAL_SIMPLE"})["hoodie.index.type"] == "GLOBAL_SIMPLE"
+
+
+def test_a_stored_option_that_no_write_accepts_is_taken_away() -> None:
+    """Properties that other tools, or hands, wrote. Each write refuses the table until then."""
+    table = new_table()
+    storage = table._access.storage
+    storage.put(".hoodie/hoodie.properties", storage.get(".hoodie/hoodie.properties") + b"hoodie.clean.policy=NIX\n")
+    with pytest.raises(Invalid, match=re.escape("hoodie.clean.policy")):
+        table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+    table.set_properties({"hoodie.clean.policy": None})
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+
+
+def test_a_crash_leaves_the_properties_before_or_after() -> None:
+    stored = MemoryStorage()
+    before = dict(Handles(stored).create().properties)
+    seen = set()
+    for crash, after in crash_points(lambda storage: set_kept(storage, 3), stored.copy):
+        found = dict(Handles(after).open().properties)
+        assert found in (before, {**before, KEPT: "3"}), crash
+        seen.add(KEPT in found)
+        set_kept(after, 4)
+        assert Handles(after).open().properties[KEPT] == "4", crash
+    assert seen == {False, True}
+
+
+def set_kept(storage: Storage, count: int) -> None:
+    Handles(storage).open().set_properties({KEPT: count})
+
+
+def test_it_waits_for_the_table_and_gives_up() -> None:
+    table = new_table()
+    options = {"hoodie.write.lock.wait_time_ms": "0"}
+    other = Handles(table._access.storage).open(options)
+    with other._access.guard.acquire("a test", "20260101000000000"), pytest.raises(Conflict):
+        other.set_properties({KEPT: 3})
+    assert KEPT not in other.properties
+    other.set_properties({KEPT: 3})

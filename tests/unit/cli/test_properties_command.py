@@ -1,0 +1,48 @@
+"""The command could change what it should only show, or say something else than what the table stores."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pyhudi import HudiTable
+from pyhudi.cli.app import app
+
+RUNNER = CliRunner()
+KEPT, CODEC = "hoodie.clean.commits.retained", "hoodie.parquet.compression.codec"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    where = str(tmp_path / "table")
+    secret = {"hoodie.datasource.hive_sync.password": "hunter2"}
+    HudiTable.create(where, name="t", record_key="id", properties={CODEC: "zstd", **secret})
+    return where
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = RUNNER.invoke(app, ["properties", *arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
+    return result.output
+
+
+def test_it_shows_what_the_table_stores_but_no_secrets(path: str) -> None:
+    before = dict(HudiTable.open(path).properties)
+    shown = run(path)
+    assert CODEC in shown
+    assert "zstd" in shown
+    assert "hunter2" not in shown
+    assert json.loads(run(path, "--json")) == before
+    assert dict(HudiTable.open(path).properties) == before
+
+
+def test_it_changes_all_or_nothing(path: str) -> None:
+    done = json.loads(run(path, "--set", f"{KEPT}=7", "--unset", CODEC, "--json"))
+    assert done[KEPT] == "7"
+    assert CODEC not in done
+    assert dict(HudiTable.open(path).properties) == done
+
+    assert "a fact of table 't'" in run(path, "--set", f"{KEPT}=8", "--set", "hoodie.table.name=u", code=2)
+    assert "expected --set or --unset" in run(path, "--set", f"{KEPT}=8", "--unset", KEPT, code=2)
+    assert dict(HudiTable.open(path).properties) == done
