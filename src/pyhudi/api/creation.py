@@ -8,7 +8,8 @@ from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
-from pyhudi.options.resolve import merge_options
+from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.table_facts import Fact
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.table.facts.bucket_facts import new_bucket_counts
 from pyhudi.table.facts.config import TableType
@@ -16,6 +17,7 @@ from pyhudi.table.facts.creation import NewTable, column_names, new_table_proper
 from pyhudi.table.facts.key_properties import bare_name
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.write.input.key_settings import refuse_unwritable_keys
+from pyhudi.write.input.left_out import as_path_texts
 from pyhudi.write.input.schema import refuse_unordered_types, refuse_unread_mark
 from pyhudi.write.settings import WriteSettings
 
@@ -56,6 +58,8 @@ def make_table(
             missing = [n for n in names if n not in columns.names]
             if missing:
                 raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
+        if find_fact(given, Fact.DROPS_PARTITION_COLUMNS):
+            columns = as_path_texts(columns, [*map(bare_name, partitions)], table_name=name)
         text = avro_from_arrow(columns, record_name=record_name(name))
 
     new = NewTable(

@@ -6,6 +6,7 @@ All operations run on such tables. The rows are those of a dict, and no file hol
 
 import datetime as dt
 from collections.abc import Iterable
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.schema.conversion import avro_from_arrow
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.view.commits import SCHEMA, read_commit
 
@@ -128,10 +130,12 @@ def assert_left_out(table: HudiTable, storage: MemoryStorage) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.date32(), pa.bool_(), pa.dictionary(pa.int8(), pa.string())])
-def test_values_that_the_path_spells_are_texts(kind: pa.DataType) -> None:
+@pytest.mark.parametrize("is_told", [False, True], ids=["by the first write", "made with a schema"])
+def test_values_that_the_path_spells_are_texts(kind: pa.DataType, is_told: bool) -> None:
     texts = ["true", "false"] if kind == pa.bool_() else ["2026-11-26"] if kind == pa.date32() else ["7", "-1"]
-    table, _ = a_table()
     given = rows([(n, text, 1, "") for n, text in enumerate(texts)], kind)
+    table, _ = a_table(**({"schema": given.schema} if is_told else {}))
+    assert not is_told or table.schema().field("day").type == pa.string()
     table.insert(given)
     table.upsert(given)
     table.delete(given.slice(1))
@@ -146,6 +150,24 @@ def test_a_column_of_another_type_is_refused_before_a_write() -> None:
         table.insert(rows([(1, "x", 1, "")]).set_column(1, "day", moment))
     assert table.timeline() == ()
     assert not [f for f in storage.list("", recursive=True) if not f.path.startswith(".hoodie/")]
+
+
+def test_a_column_of_another_type_is_refused_where_a_table_is_made_or_was_made_with_it() -> None:
+    """The first write passed, and later ones were refused."""
+    given = rows([(1, "x", 1, "")]).set_column(1, "day", pa.array([Decimal("1.50")], pa.decimal128(6, 2)))
+    with pytest.raises(Invalid, match=r"partition column 'day' of type decimal.*cast it to text"):
+        a_table(schema=given.schema)
+
+    table, storage = a_table(schema=rows([(1, "x", 1, "")]).schema)
+    name = ".hoodie/hoodie.properties"
+    text = avro_from_arrow(given.schema, record_name="t_record")
+    stated = "".join(c if c.isalnum() else f"\\u{ord(c):04x}" for c in text)
+    lines = [one for one in storage.get(name).splitlines() if not one.startswith(b"hoodie.table.create.schema")]
+    storage.put(name, b"\n".join([*lines, f"hoodie.table.create.schema={stated}".encode(), b""]))
+    assert pa.types.is_decimal(table.schema().field("day").type)
+    with pytest.raises(Invalid, match=r"partition column 'day' of type decimal.*cast it to text"):
+        table.insert(given)
+    assert table.timeline() == ()
 
 
 @pytest.mark.parametrize(

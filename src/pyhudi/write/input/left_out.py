@@ -3,6 +3,8 @@
 Spec: format/layout.md section 7.2.
 """
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
@@ -10,21 +12,25 @@ from pyhudi.table.view.snapshot import Snapshot
 
 
 def with_path_texts(incoming: pa.Schema, snapshot: Snapshot) -> pa.Schema:
-    """The input's columns, with text for what the partition path spells without loss: numbers, booleans and dates.
+    """The input's columns, as `as_path_texts`. Columns that an older commit states with another type keep it."""
+    config = snapshot.config
+    stored = snapshot.schema if config.left_out and snapshot.timeline.completed_writes else pa.schema([])
+    typed = {field.name for field in stored if not pa.types.is_string(field.type)}
+    return as_path_texts(incoming, [name for name in config.left_out if name not in typed], table_name=config.name)
 
-    Columns that an older file states with another type keep it. Raises: Invalid for a column of any other type: its
-    values could not be told from the path.
+
+def as_path_texts(columns: pa.Schema, left_out: Collection[str], *, table_name: str) -> pa.Schema:
+    """The columns, with text for what the partition path spells without loss: whole numbers, booleans and dates.
+
+    Raises: Invalid for a column of any other type: its values could not be told from the path.
     """
-    fields = list(incoming)
+    fields = list(columns)
     for at, field in enumerate(fields):
-        if field.name not in snapshot.config.left_out or _is_text(field.type):
-            continue
-        stored = snapshot.schema.field(field.name).type if field.name in snapshot.schema.names else pa.string()
-        if not pa.types.is_string(stored):
+        if field.name not in left_out or _is_text(field.type):
             continue
         if not _is_spelled(field.type):
             raise Invalid(
-                f"table '{snapshot.config.name}': partition column '{field.name}' of type {field.type}: expected text, "
+                f"table '{table_name}': partition column '{field.name}' of type {field.type}: expected text, "
                 "whole numbers, booleans or dates, for hoodie.datasource.write.drop.partition.columns='true' leaves it "
                 "out of the files and the partition path stands for it; cast it to text"
             )
