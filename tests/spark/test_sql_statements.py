@@ -4,6 +4,7 @@ After each statement the table is read by name, and, where it matters, by pyhudi
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -528,6 +529,15 @@ def test_the_comment_of_a_table_is_a_property(filled: Sql) -> None:
     assert comment() == ["rides"]
     filled("ALTER TABLE t UNSET TBLPROPERTIES (comment, key1)")
     assert comment() == []
+
+
+def test_an_option_that_the_table_itself_stores_is_not_one_of_the_name(filled: Sql) -> None:
+    name = "hoodie.clean.commits.retained"
+    filled.table("t").set_properties({name: 3})
+    with pytest.raises(Invalid, match=re.escape(f"HudiTable.open(path).set_properties({{'{name}': None}})")):
+        filled(f"ALTER TABLE t UNSET TBLPROPERTIES ('{name}')")
+    filled(f"ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('{name}')")
+    assert filled.table("t").set_properties({name: None}).get(name) is None
 
 
 def test_names_keep_their_case_where_the_session_tells_it(filled: Sql) -> None:

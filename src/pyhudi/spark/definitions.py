@@ -282,9 +282,11 @@ def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, stat
         return session.spark_sql(head.cursor.text)
     missing = [name for name in statement.removed if name not in (*entry.properties, "comment")]
     if missing and not statement.is_lenient:
+        kept = [name for name in missing if name in session.open(entry).properties]
+        in_table = f"; the table itself stores {kept[0]}: HudiTable.open(path).set_properties({{'{kept[0]}': None}})"
         raise Invalid(
-            f"ALTER TABLE {'.'.join(entry.full_name)} UNSET TBLPROPERTIES: expected properties of the table, found "
-            f"{', '.join(missing)}; IF EXISTS passes over them"
+            f"ALTER TABLE {'.'.join(entry.full_name)} UNSET TBLPROPERTIES: expected properties of the name, found "
+            f"{', '.join(missing)}; IF EXISTS passes over them{in_table if kept else ''}"
         )
     session.catalog.set_properties(entry, dict.fromkeys(statement.removed))
     return session.nothing()
