@@ -10,6 +10,9 @@ from pyhudi.options.verdicts import find_entry
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, INDEX_TYPE
 from pyhudi.table.facts.config import TableConfig
 
+_ASKED_VERSION: Final = "hoodie.write.table.version"
+"""What a write asks for. Tables used to store it, and refused each write once they had another version."""
+
 _PLACING: Final = ("hoodie.table.", "hoodie.keygen.")
 """How names begin by which rows were placed: with other values, stored keys would not be found."""
 
@@ -44,6 +47,8 @@ def refuse_unstored(name: str, text: str) -> None:
 
 
 def _refuse_fact(config: TableConfig, name: str, text: str | None, stored: Mapping[str, str]) -> None:
+    if name == _ASKED_VERSION and text is None:
+        return
     entry = find_entry(name)
     is_fact = entry.fact is not None or entry.kind is Kind.PROPERTY or name.startswith(_PLACING)
     if name == INDEX_TYPE:
