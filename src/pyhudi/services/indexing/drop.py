@@ -44,8 +44,8 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     option = _wanted_by(settings, partition, read_definitions(session.access.storage), config.version)
     if option:
         raise Invalid(
-            f"index '{partition}': the options of the table or of this call say {option}, and the next write would "
-            f"build it again; take it away first: set_properties({{'{option}': None}}), where the table stores it"
+            f"index '{partition}': {option} is set, and the next write would build it again; take it away first: "
+            f"set_properties({{'{option}': None}}), where the table stores it"
         )
 
     mine = [indexing for indexing in pending if partition in indexing.partitions]
