@@ -6,12 +6,12 @@ from typing import Final, Self
 
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.service_calls.versions import VersionCalls
+from pyhudi.options.names import WRITE_VERSION
 from pyhudi.options.table_facts import Fact, parse_fact
 from pyhudi.options.values import OptionValues, flag
 from pyhudi.versions import TableVersion
 
 AUTO_UPGRADE: Final = "hoodie.write.auto.upgrade"
-WRITE_VERSION: Final = "hoodie.write.table.version"
 
 
 @dataclass(frozen=True, slots=True)

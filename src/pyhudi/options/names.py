@@ -62,6 +62,9 @@ OWN_PREFIX = "pyhudi."
 INDEX_CLASS = "hoodie.index.class"
 """An index of the user's own, which this process registered. No table stores it either."""
 
+WRITE_VERSION = "hoodie.write.table.version"
+"""The version that a write asks for. Tables used to store it, and refused each write once they had another version."""
+
 _OLD_KEYGEN, _KEYGEN = "hoodie.deltastreamer.keygen.timebased.", "hoodie.keygen.timebased."
 
 

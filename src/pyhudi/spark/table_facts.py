@@ -9,7 +9,7 @@ from typing import Final
 from pyhudi.api.datasource import stored_options
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
-from pyhudi.options.names import canonical_name
+from pyhudi.options.names import WRITE_VERSION, canonical_name
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact, FactValue, split_fields
 from pyhudi.options.verdicts import fact_names, find_entry
@@ -102,7 +102,7 @@ def facts_like(table: HudiTable, properties: Mapping[str, str], partition_by: Se
     said = {_SQL_NAMES.get(name.lower(), name): text for name, text in properties.items()}
     like = {
         _TYPE: table.table_type,
-        "hoodie.write.table.version": str(table.table_version) if VERSIONS[table.table_version].is_writable else "",
+        WRITE_VERSION: str(table.table_version) if VERSIONS[table.table_version].is_writable else "",
         _KEY: ",".join(table.record_key), _ORDERING: ",".join(table.ordering),
         **staying_facts(table, said, partition_by),
         **{name: text for name in BUCKET_OPTIONS if (text := table.properties.get(name))},
@@ -181,7 +181,7 @@ def refuse_other_facts(table: HudiTable, stated: StatedFacts, partition_by: Sequ
         ("preCombineField", stated.ordering, table.ordering),
         ("type", stated.table_type, table.table_type),
         ("PARTITIONED BY", tuple(one.partition(":")[0] for one in partition_by) or None, table.partition_by),
-        ("hoodie.write.table.version", stated.version, table.table_version if stated.version else None),
+        (WRITE_VERSION, stated.version, table.table_version if stated.version else None),
     ]
     for what, said, stored in pairs:
         if said is not None and said != stored:

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyhudi.errors import Invalid
 from pyhudi.metadata.kinds import registry
-from pyhudi.options.names import canonical_name
+from pyhudi.options.names import WRITE_VERSION, canonical_name
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.metadata.indexes import refuse_absent
 from pyhudi.services.upgrade.facts import Properties
@@ -13,7 +13,6 @@ from pyhudi.table.facts.config import TableConfig
 from pyhudi.versions import LogNaming, TableVersion
 from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
 
-_VERSION: Final = "hoodie.write.table.version"
 _LOG_COMPACTION: Final = "hoodie.metadata.log.compaction.enable"
 
 
@@ -23,7 +22,7 @@ def fit_options(properties: Properties, target: TableVersion) -> dict[str, str]:
     Example: version 6 has no statistics of partitions, so `hoodie.metadata.index.partition.stats.enable=true` goes.
     """
     settings = WriteSettings.from_options(merge_options(write=None, opened=None, table=properties))
-    gone = {_VERSION, *_absent_indexes(settings, target).values()}
+    gone = {WRITE_VERSION, *_absent_indexes(settings, target).values()}
     if not target.has_metadata_log_compaction:
         gone.add(_LOG_COMPACTION)
     if settings.is_non_blocking and target.log_naming is not LogNaming.AFTER_WRITE:
@@ -37,11 +36,11 @@ def refuse_unfit_options(config: TableConfig, callers: Mapping[str, str]) -> Non
     `config`: the table at the other version. `callers`: the options of the call and of its handle.
     Raises: Invalid for another version; Unsupported for indexes and services that the version does not have.
     """
-    asked = callers.get(_VERSION, "").strip()
+    asked = callers.get(WRITE_VERSION, "").strip()
     if asked and asked != str(config.version):
         raise Invalid(
-            f"table '{config.name}', which is to get version {config.version}: option '{_VERSION}'='{asked}' asks for "
-            "another one; leave the option out"
+            f"table '{config.name}', which is to get version {config.version}: option '{WRITE_VERSION}'='{asked}' asks "
+            "for another one; leave the option out"
         )
     refuse_absent(config, WriteSettings.from_options(callers))
 

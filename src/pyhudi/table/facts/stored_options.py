@@ -5,13 +5,10 @@ from typing import Final
 
 from pyhudi.errors import Invalid
 from pyhudi.options.entries import Kind
-from pyhudi.options.names import INDEX_CLASS, OWN_PREFIX, canonical_name
+from pyhudi.options.names import INDEX_CLASS, OWN_PREFIX, WRITE_VERSION, canonical_name
 from pyhudi.options.verdicts import find_entry
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, INDEX_TYPE
 from pyhudi.table.facts.config import TableConfig
-
-_ASKED_VERSION: Final = "hoodie.write.table.version"
-"""What a write asks for. Tables used to store it, and refused each write once they had another version."""
 
 _PLACING: Final = ("hoodie.table.", "hoodie.keygen.")
 """How names begin by which rows were placed: with other values, stored keys would not be found."""
@@ -47,7 +44,7 @@ def refuse_unstored(name: str, text: str) -> None:
 
 
 def _refuse_fact(config: TableConfig, name: str, text: str | None, stored: Mapping[str, str]) -> None:
-    if name == _ASKED_VERSION and text is None:
+    if name == WRITE_VERSION and text is None:
         return
     entry = find_entry(name)
     is_fact = entry.fact is not None or entry.kind is Kind.PROPERTY or name.startswith(_PLACING)
