@@ -22,7 +22,7 @@ def properties(
 ) -> None:
     """Show the table's properties, after changing the options that it stores for later writes."""
     from pyhudi.api.table import HudiTable
-    from pyhudi.errors import Invalid, is_secret
+    from pyhudi.errors import Invalid, hide_secrets, is_secret
 
     output = Output(json)
     given = pairs(put, option="--set")
@@ -35,5 +35,5 @@ def properties(
         if json:
             output.document(dict(found))
             return
-        shown = [(name, "***" if is_secret(name) else text) for name, text in sorted(found.items())]
+        shown = [(name, "***" if is_secret(name) else hide_secrets(text)) for name, text in sorted(found.items())]
         output.table("Properties", ("name", "value"), shown)

@@ -10,6 +10,7 @@ from pyhudi import Conflict, HudiTable, Unsupported
 from pyhudi.errors import Invalid
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
+from pyhudi.txn.locks.waiting import awaited_hold
 from tests.support.crashes import crash_points
 from tests.support.model import Handles, Row, arrow
 
@@ -138,3 +139,18 @@ def test_it_waits_for_the_table_and_gives_up() -> None:
         other.set_properties({KEPT: 3})
     assert KEPT not in other.properties
     other.set_properties({KEPT: 3})
+
+
+def test_the_table_is_looked_at_again_once_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer may change the version while the call waits: an option would be stored that no write accepts."""
+    table = new_table()
+
+    def held_late(*args: Any, **kwargs: Any) -> Any:
+        table.downgrade(6)
+        return awaited_hold(*args, **kwargs)
+
+    monkeypatch.setattr("pyhudi.api.service_calls.properties.awaited_hold", held_late)
+    with pytest.raises(Unsupported, match="tables of version 6 have none such"):
+        table.set_properties({STATS: True, "hoodie.metadata.index.partition.stats.enable": True})
+    assert STATS not in table.properties
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))

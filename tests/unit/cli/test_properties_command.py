@@ -16,7 +16,10 @@ KEPT, CODEC = "hoodie.clean.commits.retained", "hoodie.parquet.compression.codec
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     where = str(tmp_path / "table")
-    secret = {"hoodie.datasource.hive_sync.password": "hunter2"}
+    secret = {
+        "hoodie.datasource.hive_sync.password": "hunter2",
+        "hoodie.datasource.hive_sync.jdbcurl": "jdbc:hive2://me:hunter2@host:10000",
+    }
     HudiTable.create(where, name="t", record_key="id", properties={CODEC: "zstd", **secret})
     return where
 

@@ -12,7 +12,7 @@ from pyhudi.options.names import canonical_name, check_known
 from pyhudi.options.resolve import check_table_facts, merge_options, option_texts
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.metadata.indexes import refuse_absent
-from pyhudi.table.facts.config import TableConfig, table_config
+from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.properties_file import recover_table_properties, replace_table_properties
 from pyhudi.table.facts.stored_options import changed_options
 from pyhudi.txn.locks.providers.settings import LockSettings
@@ -37,16 +37,14 @@ class PropertyCalls:
         handle = self._handle
         changes = _changes(properties)
         load_named(handle.options, {name: text for name, text in changes.items() if text is not None})
-        config = handle.access.config()
-        settings = _checked(handle, config, changes)
+        _, settings = _checked(handle, changes)
 
         access = locked_access(handle.access, settings.lock)
         purpose = f"set_properties of table '{handle.name}'"
         with awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=settings.lock_wait_ms) as hold:
             recover_table_properties(access.storage)
-            config = access.config()
-            after = changed_options(config, changes)
-            if after != config.properties:
+            after, _ = _checked(handle, changes)  # another writer may have changed the table's version meanwhile
+            if after != access.config().properties:
                 hold.confirm()
                 replace_table_properties(access.storage, after, epoch_ms=access.clock.now_ms())
         return access.config().properties
@@ -68,15 +66,17 @@ def _changes(properties: Mapping[str, object]) -> dict[str, str | None]:
     return {**texts, **dict.fromkeys(map(canonical_name, gone))}
 
 
-def _checked(handle: TableHandle, config: TableConfig, changes: Mapping[str, str | None]) -> WriteSettings:
-    """The settings of a write of this handle after the changes, checked as for one. Nothing is written.
+def _checked(handle: TableHandle, changes: Mapping[str, str | None]) -> tuple[Mapping[str, str], WriteSettings]:
+    """The table's properties after the changes, and the settings of a write of this handle by them, checked as for one.
 
-    The lock is the one that writers hold before the changes.
+    The lock is the one that writers hold before the changes. Nothing is written. One get.
     """
+    config = handle.access.config()
     after = table_config(changed_options(config, changes), path=handle.access.location.uri)
     merged = merge_options(write=None, opened=handle.options, table=after.properties)
     check_table_facts(merged, after.facts())
     AfterCommitSettings.from_options(merged)
     settings = WriteSettings.from_options(merged)
     refuse_absent(after, settings)
-    return replace(settings, lock=LockSettings.from_options(handle.callers_options(None), config.properties))
+    lock = LockSettings.from_options(handle.callers_options(None), config.properties)
+    return after.properties, replace(settings, lock=lock)
