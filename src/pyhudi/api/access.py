@@ -9,6 +9,7 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
+from pyhudi.format.properties import is_utf8
 from pyhudi.index.own.protocol import IndexOf, find_index, is_own_index
 from pyhudi.metadata.kinds.registry import index_pruners
 from pyhudi.metadata.store.files_partition import is_metadata_table_gone, open_listing
@@ -173,16 +174,11 @@ def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
     for key, value in extra.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
-        if not (_is_utf8(key) and _is_utf8(value)):
+        if not (is_utf8(key) and is_utf8(value)):
             raise Invalid(f"extra_metadata: expected text that UTF-8 can spell, found {key!r}: {value!r}")
     if "schema" in extra:
         raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
     return extra
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether a text can be stored: one with half a surrogate pair cannot."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def attempt_number(new_uuid: Callable[[], str]) -> int:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pyhudi.cli.arguments import Json, Path, StorageOptions, pairs
+from pyhudi.cli.arguments import Json, Path, StorageOptions, TableOptions, pairs
 from pyhudi.cli.output import Output
 
 
@@ -17,6 +17,7 @@ def properties(
     unset: Annotated[
         list[str] | None, typer.Option("--unset", metavar="NAME", help="Take this option away; may be repeated.")
     ] = None,
+    option: TableOptions = None,
     storage_option: StorageOptions = None,
     json: Json = False,
 ) -> None:
@@ -29,7 +30,11 @@ def properties(
     with output.errors():
         if both := sorted(given.keys() & set(unset or ())):
             raise Invalid(f"option '{both[0]}': expected --set or --unset, found both")
-        table = HudiTable.open(path, storage_options=pairs(storage_option, option="--storage-option"))
+        table = HudiTable.open(
+            path,
+            options=pairs(option, option="--option"),
+            storage_options=pairs(storage_option, option="--storage-option"),
+        )
         changes = {**given, **dict.fromkeys(unset or ())}
         found = table.set_properties(changes) if changes else table.properties
         if json:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from pyhudi.by_content import ByContent
-from pyhudi.errors import CorruptFile
+from pyhudi.errors import CorruptFile, Invalid
 
 CHECKSUM = "hoodie.table.checksum"
 _KEY_VALUE = re.compile(r"((?:[^=: \t\f\\]|\\.|\\$)*+)[ \t\f]*+[=:]?[ \t\f]*+(.*)", re.DOTALL)
@@ -83,11 +83,22 @@ def _decode_table_properties(content: bytes, path: str) -> dict[str, str]:
 
 
 def encode_table_properties(properties: Mapping[str, str], *, epoch_ms: int, is_update: bool) -> bytes:
-    """`hoodie.properties` with its checksum and the two comment lines that Apache Hudi writes."""
+    """`hoodie.properties` with its checksum and the two comment lines that Apache Hudi writes.
+
+    Raises: Invalid for a text that no file holds: one with half a surrogate pair.
+    """
+    for name, text in properties.items():
+        if not (is_utf8(name) and is_utf8(text)):
+            raise Invalid(f"property {name!r}: expected text that UTF-8 can spell, found {text!r}")
     moment = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
     first = f"{'Updated at' if is_update else 'Properties saved on'} {moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
     content = {**properties, CHECKSUM: table_checksum(properties)}
     return format_properties(content, comments=(first, java_date(epoch_ms)))
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be stored: one with half a surrogate pair cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def encode_partition_metadata(*, requested: str, partition: str, epoch_ms: int) -> bytes:

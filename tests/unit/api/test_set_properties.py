@@ -17,6 +17,8 @@ from tests.support.model import Handles, Row, arrow
 STATS = "hoodie.metadata.index.column.stats.enable"
 RECORDS = "hoodie.metadata.global.record.level.index.enable"
 KEPT = "hoodie.clean.commits.retained"
+LOCK = "hoodie.write.lock.provider"
+PACKAGE = "org.apache.hudi.client.transaction.lock"
 
 
 def new_table(**made: Any) -> HudiTable:
@@ -73,7 +75,17 @@ def test_a_message_that_an_index_is_asked_for_names_the_call_that_ends_it() -> N
         ({RECORDS: True, "hoodie.metadata.record.index.enable": None}, "expected one spelling of it"),
         ({"pyhudi.memory.max.bytes": 1 << 20}, "no table stores it"),
         ({"hoodie.write.commit.callback.http.url": "http://x"}, "a commit callback is not stored"),
-        ({"hoodie.write.lock.provider": "x.Y"}, "hoodie.write.lock.provider"),
+        ({LOCK: "x.Y"}, LOCK),
+        ({LOCK: "InProcessLockProvider"}, f"{PACKAGE}.InProcessLockProvider"),
+        ({LOCK: f"{PACKAGE}.ZookeeperBasedLockProvider"}, "may not send a writer there"),
+        ({LOCK: f"{PACKAGE}.StorageBasedLockProvider"}, "is in no object store"),
+        ({LOCK: f"{PACKAGE}.FileSystemBasedLockProvider"}, "local folder"),
+        (
+            {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"},
+            "expected a table of type MERGE_ON_READ",
+        ),
+        ({"hoodie.metadata.index.secondary.column": "v"}, "expected a global record index beside a secondary index"),
+        ({"hoodie.datasource.write.commitmeta.key.prefix": "\ud800"}, "expected text that UTF-8 can spell"),
     ],
 )
 def test_what_cannot_be_stored_is_refused_and_nothing_is_changed(changes: Any, said: str) -> None:
@@ -82,6 +94,14 @@ def test_what_cannot_be_stored_is_refused_and_nothing_is_changed(changes: Any, s
     with pytest.raises((Invalid, Unsupported), match=re.escape(said)):
         table.set_properties(changes if not changes else {KEPT: 5, **changes} if KEPT not in changes else changes)
     assert dict(table.properties) == before
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+
+
+def test_a_text_that_no_file_holds_makes_no_table() -> None:
+    storage = MemoryStorage()
+    with pytest.raises(Invalid, match="expected text that UTF-8 can spell"):
+        Handles(storage).create(properties={"hoodie.datasource.write.commitmeta.key.prefix": "\ud800"})
+    assert list(storage.list("", recursive=True)) == []
 
 
 def test_an_index_that_the_version_lacks_is_refused() -> None:

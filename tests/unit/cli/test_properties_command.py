@@ -49,3 +49,15 @@ def test_it_changes_all_or_nothing(path: str) -> None:
     assert "a fact of table 't'" in run(path, "--set", f"{KEPT}=8", "--set", "hoodie.table.name=u", code=2)
     assert "expected --set or --unset" in run(path, "--set", f"{KEPT}=8", "--unset", KEPT, code=2)
     assert dict(HudiTable.open(path).properties) == done
+
+
+def test_the_lock_that_others_hold_is_an_option_of_the_call(path: str) -> None:
+    """Else a table whose stored lock lies elsewhere could not be changed by the command."""
+    lock = "hoodie.write.lock.provider"
+    storage = HudiTable.open(path)._access.storage
+    zookeeper = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+    stored = storage.get(".hoodie/hoodie.properties")
+    storage.put(".hoodie/hoodie.properties", stored + f"{lock}={zookeeper}\n".encode())
+    assert "may not send a writer there" in run(path, "--unset", lock, code=8)
+    own = zookeeper.replace("Zookeeper", "FileSystem")
+    assert lock not in json.loads(run(path, "--unset", lock, "--option", f"{lock}={own}", "--json"))

@@ -12,11 +12,14 @@ from pyhudi.options.names import canonical_name, check_known
 from pyhudi.options.resolve import check_table_facts, merge_options, option_texts
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.metadata.indexes import refuse_absent
+from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.properties_file import recover_table_properties, replace_table_properties
 from pyhudi.table.facts.stored_options import changed_options
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.txn.locks.waiting import awaited_hold
+from pyhudi.write.input.source import Operation
+from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
 
 
@@ -67,16 +70,21 @@ def _changes(properties: Mapping[str, object]) -> dict[str, str | None]:
 
 
 def _checked(handle: TableHandle, changes: Mapping[str, str | None]) -> tuple[Mapping[str, str], WriteSettings]:
-    """The table's properties after the changes, and the settings of a write of this handle by them, checked as for one.
+    """The table's properties after the changes, and the settings of a write of this handle by them.
 
-    The lock is the one that writers hold before the changes. Nothing is written. One get.
+    They are checked as for such a write, so that it is not refused. Nothing is written. One get.
+    The lock of the settings is the one that writers hold before the changes.
     """
-    config = handle.access.config()
+    config, callers = handle.access.config(), handle.callers_options(None)
     after = table_config(changed_options(config, changes), path=handle.access.location.uri)
     merged = merge_options(write=None, opened=handle.options, table=after.properties)
     check_table_facts(merged, after.facts())
     AfterCommitSettings.from_options(merged)
     settings = WriteSettings.from_options(merged)
     refuse_absent(after, settings)
-    lock = LockSettings.from_options(handle.callers_options(None), config.properties)
+    buckets = facts_of_table(after, settings.bucket_options)
+    refuse_unfit_for_non_blocking(after, buckets, Operation.UPSERT, settings)
+
+    locked_access(handle.access, LockSettings.from_options(callers, after.properties))
+    lock = LockSettings.from_options(callers, config.properties)
     return after.properties, replace(settings, lock=lock)

@@ -92,10 +92,11 @@ def wanted_partitions(
 def refuse_absent(config: TableConfig, settings: WriteSettings) -> None:
     """Refuse settings that ask for indexes or services which the metadata table of this version does not have.
 
-    Raises: Unsupported.
+    Raises: Unsupported; Invalid for an index without the one that it needs.
     """
     if not settings.metadata_enabled:
         return
     wanted = registry.wanted_by(settings.indexes, {}, config.version)
     by_name.refuse_indexes(config, wanted, is_partitioned=bool(settings.indexes.partitioned_record_index))
     by_name.refuse_log_compaction(config, settings.metadata_log_blocks_min)
+    wanted_partitions(settings.indexes, config.metadata_partitions_named, {}, config.version)

@@ -8,12 +8,12 @@ from typing import Final, TypeAlias
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.services.upgrade.eight_to_nine import to_nine
 from pyhudi.services.upgrade.eight_to_six import to_six
-from pyhudi.services.upgrade.facts import PAYLOAD, Properties
+from pyhudi.services.upgrade.facts import PAYLOAD, Properties, without
 from pyhudi.services.upgrade.five_to_six import to_six_from_five
 from pyhudi.services.upgrade.nine_to_eight import to_eight_from_nine
 from pyhudi.services.upgrade.six_to_eight import to_eight
 from pyhudi.services.upgrade.six_to_five import to_five
-from pyhudi.services.upgrade.stored_options import fit_options
+from pyhudi.services.upgrade.stored_options import unfit_options
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.versions import LAYOUT_VERSION, TABLE_VERSION, VERSIONS, TableVersion
@@ -83,7 +83,7 @@ def changed_properties(config: TableConfig, target: TableVersion) -> dict[str, s
     table = _Table(config, properties.get(PAYLOAD, ""))
     for step in pairwise(versions_between(config.version, target)):
         properties = _STEPS[step](properties, table)
-    properties = fit_options(properties, target)
+    properties = without(properties, *unfit_options(properties, target))
     return properties | {TABLE_VERSION: str(target), LAYOUT_VERSION: str(target.timeline.number)}
 
 

@@ -20,7 +20,7 @@ from pyhudi.services.indexing.plans import lists_of
 from pyhudi.services.metadata.lists import put_definitions
 from pyhudi.services.upgrade.completion_times import TIMES
 from pyhudi.services.upgrade.path import changed_properties, versions_between
-from pyhudi.services.upgrade.stored_options import refuse_unfit_options
+from pyhudi.services.upgrade.stored_options import refuse_unfit_options, unfit_options
 from pyhudi.services.upgrade.timeline_copy import (
     copy_history,
     copy_schema_histories,
@@ -101,12 +101,14 @@ def steps_in_words(snapshot: Snapshot, target: TableVersion, callers: Mapping[st
         f"version {config.version} to that of version {target}",
     ] if source != wanted else []  # fmt: skip
     old_logs = ["clean away older file slices, if they have logs"] if _slices_otherwise(snapshot, target) else []
-    names = sorted(config.properties.keys() | after.keys())
+    gone = unfit_options(config.properties, target)
+    names = sorted((config.properties.keys() | after.keys()) - gone)
     changed = [name for name in names if config.properties.get(name) != after.get(name)]
     path = " -> ".join(map(str, versions_between(config.version, target)))
     return (
         *pending, *logs, *old_logs, *has_metadata, *moved,
         f"replace the table's properties, {path}: {', '.join(changed)}",
+        *([f"take away options that version {target} cannot follow: {', '.join(sorted(gone))}"] if gone else []),
         *(["remove the timeline of before"] if moved else []),
         *(["make the metadata table anew, with its indexes"] if has_metadata else []),
     )  # fmt: skip

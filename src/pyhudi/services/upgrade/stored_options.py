@@ -16,18 +16,18 @@ from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
 _LOG_COMPACTION: Final = "hoodie.metadata.log.compaction.enable"
 
 
-def fit_options(properties: Properties, target: TableVersion) -> dict[str, str]:
-    """The properties without the options that every write of the other version would be refused for.
+def unfit_options(properties: Properties, target: TableVersion) -> set[str]:
+    """The properties for which every write of the other version would be refused.
 
-    Example: version 6 has no statistics of partitions, so `hoodie.metadata.index.partition.stats.enable=true` goes.
+    Example: version 6 has no statistics of partitions, so `hoodie.metadata.index.partition.stats.enable=true`.
     """
     settings = WriteSettings.from_options(merge_options(write=None, opened=None, table=properties))
-    gone = {WRITE_VERSION, *_absent_indexes(settings, target).values()}
+    unfit = {WRITE_VERSION, *_absent_indexes(settings, target).values()}
     if not target.has_metadata_log_compaction:
-        gone.add(_LOG_COMPACTION)
+        unfit.add(_LOG_COMPACTION)
     if settings.is_non_blocking and target.log_naming is not LogNaming.AFTER_WRITE:
-        gone.add(CONCURRENCY_MODE)
-    return {name: text for name, text in properties.items() if canonical_name(name) not in gone}
+        unfit.add(CONCURRENCY_MODE)
+    return {name for name in properties if canonical_name(name) in unfit}
 
 
 def refuse_unfit_options(config: TableConfig, callers: Mapping[str, str]) -> None:

@@ -291,10 +291,11 @@ def write_new_table(
     Raises: Invalid when the folder holds a table or other files.
     """
     refuse_occupied(storage)
+    content = encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)
     make_folders(storage, properties)
     if counts is not None:
         storage.put(counts.path, counts.encode())
-    if not storage.put_new(PROPERTIES, encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)):
+    if not storage.put_new(PROPERTIES, content):
         raise Invalid(f"{storage.location.uri}: a table was created here at the same moment; open it")
 
 

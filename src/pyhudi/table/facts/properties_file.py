@@ -59,9 +59,9 @@ def replace_table_properties(storage: Storage, properties: Mapping[str, str], *,
     Steps: recover a backup that a dead writer left; copy the file to the backup; write the new file;
     read it back; delete the backup. Spec: format/layout.md section 2.2.
     """
+    content = encode_table_properties(properties, epoch_ms=epoch_ms, is_update=True)
     recover_table_properties(storage)
     storage.put(PROPERTIES_BACKUP, _read(storage, PROPERTIES))
-    content = encode_table_properties(properties, epoch_ms=epoch_ms, is_update=True)
     storage.put(PROPERTIES, content)
     if _read(storage, PROPERTIES) != content:
         raise Unavailable(
