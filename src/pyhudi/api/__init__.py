@@ -1,7 +1,7 @@
 """The public surface of pyhudi."""
 
 from pyhudi.api.changes import Changes
-from pyhudi.api.metadata import TableMetadata
+from pyhudi.api.metadata.table import TableMetadata
 from pyhudi.api.neighbours.by_path import scan_dataset, scan_polars
 from pyhudi.api.rows.rescaling import RescaleResult
 from pyhudi.api.scan import Scan

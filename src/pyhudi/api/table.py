@@ -13,7 +13,7 @@ from pyhudi.api.bootstrap import BootstrapCalls
 from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
-from pyhudi.api.metadata import TableMetadata
+from pyhudi.api.metadata.table import TableMetadata
 from pyhudi.api.own_names import load_named
 from pyhudi.api.queries import TimeLike, Where
 from pyhudi.api.rows.calls import RowCalls

@@ -11,7 +11,7 @@ from pyhudi.cli.output import DIFFERENT, Output
 from pyhudi.errors import CorruptFile, NotFound
 
 if TYPE_CHECKING:
-    from pyhudi.api.metadata import ListedBy, MetadataChange, TableMetadata
+    from pyhudi.api.metadata.table import ListedBy, MetadataChange, TableMetadata
 
 T = TypeVar("T")
 
@@ -220,7 +220,7 @@ def validate(path: Path, storage_option: StorageOptions = None, json: Json = Fal
 
 
 def _open(path: str, storage_option: list[str] | None) -> "TableMetadata":
-    from pyhudi.api.metadata import TableMetadata
+    from pyhudi.api.metadata.table import TableMetadata
 
     return TableMetadata.open(path, storage_options=pairs(storage_option, option="--storage-option"))
 

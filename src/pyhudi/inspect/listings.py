@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyhudi.api.metadata import ListedBy
+from pyhudi.api.metadata.table import ListedBy
 from pyhudi.api.table import HudiTable
 
 

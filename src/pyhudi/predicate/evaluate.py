@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from pyhudi.predicate.casts import canonical_array, cast_array, round_decimal
-from pyhudi.predicate.functions import run_call
+from pyhudi.predicate.functions.calls import run_call
 from pyhudi.predicate.nodes import (
     And,
     Arithmetic,

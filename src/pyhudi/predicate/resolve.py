@@ -13,7 +13,7 @@ from sqlglot import exp
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.predicate.casts import can_cast
 from pyhudi.predicate.evaluate import division_scale, fold
-from pyhudi.predicate.functions import call_of
+from pyhudi.predicate.functions.calls import call_of
 from pyhudi.predicate.literals import LiteralError, decided_comparison, decimal_of_operand, parse_number
 from pyhudi.predicate.names import known_names
 from pyhudi.predicate.nodes import (

@@ -6,8 +6,8 @@ from pyhudi.api.datasource import load_table
 from pyhudi.engine.spark.classes import classes_of
 from pyhudi.engine.spark.register import wrap_readers_and_writers
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
+from pyhudi.spark.entries.sync import PathWrites
 from pyhudi.spark.foreign_files import refuse_folder
-from pyhudi.spark.metastore_sync import PathWrites
 from pyhudi.spark.names import register_sql
 from pyhudi.storage.scratch import sweep_once
 

@@ -20,8 +20,8 @@ from pyhudi.engine.spark.sql.columns import nullable, parsed_columns, refuse_col
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.alterations import change_columns
-from pyhudi.spark.kept_entries import is_kept, keep_entry, names_beside, stands_beside
-from pyhudi.spark.new_entries import put_entry
+from pyhudi.spark.entries.kept import is_kept, keep_entry, names_beside, stands_beside
+from pyhudi.spark.entries.new import put_entry
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession

@@ -13,8 +13,8 @@ from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
 from pyhudi.spark.connect.shows import describe_table, show_create, show_properties
+from pyhudi.spark.entries.kept import keep_entry, refuse_base_files
 from pyhudi.spark.foreign_files import refuse_folder
-from pyhudi.spark.kept_entries import keep_entry, refuse_base_files
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession

@@ -17,8 +17,8 @@ from pyhudi.options.resolve import without_others
 from pyhudi.options.table_facts import Fact
 from pyhudi.options.verdicts import fact_names
 from pyhudi.spark.definitions import columns_text, make_table
+from pyhudi.spark.entries.kept import is_kept, keep_entry, refuse_base_files
 from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
-from pyhudi.spark.kept_entries import is_kept, keep_entry, refuse_base_files
 from pyhudi.spark.merge_calls import MergeWriter
 from pyhudi.spark.overwrites import overwrite_where
 from pyhudi.spark.session import SqlSession

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pyhudi import HudiTable
-from pyhudi.api import metadata_perf
+from pyhudi.api.metadata import perf
 from pyhudi.cli.app import app
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.metadata.store.files_partition import MetadataListing
@@ -129,14 +129,14 @@ def test_perf_counts_reading_the_metadata_table_as_opening_it(
             reads.append(len(rows))
 
     rows: list[object] = []
-    timed = metadata_perf._timed
+    timed = perf._timed
 
     def counting(call: Callable[[], object]) -> object:
         rows.append(call)
         return timed(call)
 
     monkeypatch.setattr(MetadataListing, "_look_up", noting)
-    monkeypatch.setattr(metadata_perf, "_timed", counting)
+    monkeypatch.setattr(perf, "_timed", counting)
     ask("perf", golden.get(ALL_PARTITIONS).path)
 
     assert reads

@@ -10,8 +10,8 @@ from pyhudi.engine.spark.stream.source import stream_dataframe
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
-from pyhudi.spark.kept_entries import is_kept, keep_entry, refuse_base_files
-from pyhudi.spark.metastore_sync import planned_sync
+from pyhudi.spark.entries.kept import is_kept, keep_entry, refuse_base_files
+from pyhudi.spark.entries.sync import planned_sync
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.spark.streams.source import TableBatches

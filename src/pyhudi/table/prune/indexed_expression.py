@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.predicate.casts import can_cast
 from pyhudi.predicate.evaluate import fold
-from pyhudi.predicate.functions import call_of
+from pyhudi.predicate.functions.calls import call_of
 from pyhudi.predicate.nodes import Call, Cast, Column, Literal, Node, columns_in, type_of
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.predicate.types import canonical_type, is_integer

@@ -17,8 +17,8 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.options.metastore_sync import METASTORE, MetastoreSyncSettings, without_sync
 from pyhudi.options.resolve import find_fact, option_texts, without_others
 from pyhudi.options.table_facts import Fact
-from pyhudi.spark.kept_entries import is_kept, keep_entry
-from pyhudi.spark.new_entries import put_entry
+from pyhudi.spark.entries.kept import is_kept, keep_entry
+from pyhudi.spark.entries.new import put_entry
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.words import quoted_name
 from pyhudi.storage.open import parse_location

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.predicate.date_formats import FormatError, parse_date_format, print_micros
+from pyhudi.predicate.functions.date_formats import FormatError, parse_date_format, print_micros
 from pyhudi.predicate.nodes import Call, Literal, Node, type_of
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.predicate.types import TIMESTAMP, TIMESTAMP_NTZ, is_integer, is_numeric

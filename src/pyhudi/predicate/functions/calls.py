@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.predicate import choices, date_functions, regex_functions
-from pyhudi.predicate.date_functions import date_call, run_date_call
+from pyhudi.predicate.functions import choices, dates, regexes
+from pyhudi.predicate.functions.dates import date_call, run_date_call
 from pyhudi.predicate.nodes import Call, Literal, Node, type_of
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.predicate.types import TIMESTAMP, TIMESTAMP_NTZ, is_float, is_numeric, listed_type
@@ -29,8 +29,8 @@ _ARGUMENT_COUNTS = (
     | dict.fromkeys(_TEXT_TESTS, (2, 2))
     | {"substring": (2, 3), "concat": (1, 1000), "coalesce": (1, 1000)}
     | choices.ARGUMENT_COUNTS
-    | date_functions.ARGUMENT_COUNTS
-    | regex_functions.ARGUMENT_COUNTS
+    | dates.ARGUMENT_COUNTS
+    | regexes.ARGUMENT_COUNTS
 )
 
 
@@ -48,10 +48,10 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
     if not low <= len(arguments) <= high:
         raise SignatureError(f"{name} takes {low} to {high} arguments, found {len(arguments)}")
 
-    if name in date_functions.ARGUMENT_COUNTS:
+    if name in dates.ARGUMENT_COUNTS:
         return date_call(name, arguments, cast_to)
-    if name in regex_functions.ARGUMENT_COUNTS:
-        return regex_functions.regex_call(name, arguments, cast_to)
+    if name in regexes.ARGUMENT_COUNTS:
+        return regexes.regex_call(name, arguments, cast_to)
     if name in choices.ARGUMENT_COUNTS:
         return choices.choice_call(name, arguments, cast_to)
     if name == "coalesce":
@@ -119,10 +119,10 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
 def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
     """The call's values. Shape: arrays of n rows -> one array of n rows."""
     first = arguments[0]
-    if call.name in date_functions.ARGUMENT_COUNTS:
+    if call.name in dates.ARGUMENT_COUNTS:
         return run_date_call(call, arguments)
-    if call.name in regex_functions.ARGUMENT_COUNTS:
-        return regex_functions.run_regex_call(call, first)
+    if call.name in regexes.ARGUMENT_COUNTS:
+        return regexes.run_regex_call(call, first)
 
     if call.name in choices.ARGUMENT_COUNTS:
         return choices.run_choice(call, arguments)

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from pyhudi.api import frames
 from pyhudi.api.access import list_storage, locked_access, metadata_upkeep, table_access
 from pyhudi.api.handle import prepare_call
-from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
-from pyhudi.api.metadata_perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
+from pyhudi.api.metadata.check import MetadataValidation, no_progress, validate_metadata
+from pyhudi.api.metadata.perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.executor import Executor
