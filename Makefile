@@ -3,6 +3,8 @@
 .PHONY: help venv demo test test-all test-interop test-long test-floor test-matrix check format bench lock clean
 
 PYTHON_VENV := .venv/bin/python
+# Hundreds of processes start below: what one compiles, the others read, whatever the machine's settings are.
+export PYTHONDONTWRITEBYTECODE :=
 TYPED := src tests $(sort $(dir $(wildcard demo/*.py bench/*.py)))
 
 help:  ## list the targets

@@ -58,7 +58,10 @@ def test_additions_of_threads_all_count(kind: str, version: int) -> None:
 
 @pytest.mark.parametrize(
     "kind,version",
-    [("COPY_ON_WRITE", 9), pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.long), ("MERGE_ON_READ", 8)],
+    [
+        ("MERGE_ON_READ", 8),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6))),
+    ],
 )
 def test_additions_of_processes_all_count(tmp_path: Path, kind: str, version: int) -> None:
     table = make(str(tmp_path / "t"), kind, version)

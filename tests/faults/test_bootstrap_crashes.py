@@ -105,7 +105,7 @@ def test_no_other_table_is_made_where_a_bootstrap_died(source: MemoryStorage) ->
     what, disk = next(
         point
         for point in crash_points(dying(8, "COPY_ON_WRITE"), MemoryStorage)
-        if "parquet" in point[0] and point[0].endswith(" landed")
+        if any(file.path.endswith(".parquet") for file in point[1].list("", recursive=True))
     )
     with pytest.raises(Invalid, match="a bootstrap left that runs or died"):
         HudiTable.create("", name="t", record_key="id", storage=disk)

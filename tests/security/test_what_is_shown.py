@@ -118,8 +118,10 @@ def test_endless_predicates_are_invalid(table: HudiTable, predicate: object, cou
     assert len(str(caught.value)) < 1_000
 
 
-@pytest.mark.parametrize("depth", [60, 300, 900])
-@pytest.mark.parametrize("nest", [lambda kind: pa.struct([("a", kind)]), pa.list_], ids=["structs", "lists"])
+STRUCTS, LISTS = (lambda kind: pa.struct([("a", kind)])), pa.list_
+
+
+@pytest.mark.parametrize("nest, depth", [(STRUCTS, 60), (STRUCTS, 300), (LISTS, 60), (LISTS, 900)])
 def test_types_nested_deeply_are_invalid(table: HudiTable, tmp_path: Path, nest: object, depth: int) -> None:
     assert callable(nest)
     kind = pa.int64()

@@ -37,7 +37,7 @@ def save(frame: Any, path: Path, options: dict[str, str], mode: str = "append") 
 @handed(
     "mode",
     ["append", "overwrite", "errorifexists", "ignore"],
-    [("shuffle", "append"), ("files", "overwrite"), ("files", "errorifexists"), ("files", "ignore")],
+    [("shuffle", "append"), ("files", "overwrite")],
 )
 def test_a_first_write_that_fails_leaves_no_table(trips: Any, tmp_path: Path, handover: str, mode: str) -> None:
     fails = f.udf(lambda key: f"{1 / (key != 'b')}", "string")

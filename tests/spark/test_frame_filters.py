@@ -188,8 +188,8 @@ def test_tasks_read_small_partitions_together(spark: Any, tmp_path: Path, monkey
 @pytest.mark.parametrize(
     "whole, name",
     [
-        pytest.param(way, name, marks=[] if way == "driver" or at % 3 == 0 else [pytest.mark.long])
-        for way in ("driver", "tasks")
+        pytest.param(way, name, marks=[] if at % 3 == remainder else [pytest.mark.long])
+        for remainder, way in enumerate(("driver", "tasks"))
         for at, name in enumerate(GOLDEN)
     ],
     indirect=["whole"],
@@ -224,7 +224,7 @@ def assert_filters(table: HudiTable, frame: Any, *, seed: int, count: int) -> No
         assert_same_rows(found, table.scan(columns=columns, where=where).to_arrow())
 
 
-@pytest.mark.parametrize("seed, ordering", [(11, "ts"), (12, None), (13, "x")])
+@pytest.mark.parametrize("seed, ordering", [(11, "ts"), (12, None), pytest.param(13, "x", marks=pytest.mark.long)])
 def test_random_filters_have_the_rows_of_this_process(
     spark: Any, tmp_path: Path, seed: int, ordering: str | None
 ) -> None:
@@ -245,7 +245,7 @@ def test_filters_go_with_where_and_columns_of_the_scan(spark: Any, golden: Golde
     assert_same_rows(collected(frame.filter(where).select("_hoodie_record_key")), expected)
 
 
-@pytest.mark.parametrize("style", ["plain", "hive"])
+@pytest.mark.parametrize("style", ["plain", pytest.param("hive", marks=pytest.mark.long)])
 def test_partitions_of_all_types_and_odd_names_are_told(registered: Any, tmp_path: Path, style: str) -> None:
     """A value that is spelled or typed otherwise in Spark than in the path would lose its rows."""
     path = tmp_path / "t"

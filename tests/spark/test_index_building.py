@@ -64,7 +64,7 @@ def cells(path: Path) -> dict[str, dict[str, bytes]]:
     return {name: index_cells(snapshot, name) for name in snapshot.config.metadata_partitions if name != "files"}
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_indexes_built_on_spark_are_those_built_here(
     spark: Any, tmp_path: Path, on_cluster: None, table_type: str
 ) -> None:

@@ -45,7 +45,9 @@ def settings(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-@pytest.mark.parametrize("zone, ansi", [("UTC", "false"), ("America/New_York", "true")])
+@pytest.mark.parametrize(
+    "zone, ansi", [pytest.param("UTC", "false", marks=pytest.mark.long), ("America/New_York", "true")]
+)
 def test_times_are_spelled_as_in_this_process(spark: Any, tmp_path: Path, zone: str, ansi: str) -> None:
     longest = max(len(column) for _, _, column in CASES)
     columns = {

@@ -35,6 +35,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "of version 6": {"record_key": "id", "table_version": 6},
 }
 
+LIKE_OTHERS = ("of a number", "of version 6")
+"""Kinds that plan a query as others do: for the long run."""
+
 ASKED = (
     "SELECT * FROM {t} WHERE id = 'k7' AND n = 7",
     "SELECT x, n FROM {t} AS one WHERE one.id = 'k7' AND n IN (7, 8)",
@@ -93,7 +96,7 @@ def session(spark: Any) -> Any:
     return spark
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[pytest.param(kind, marks=[pytest.mark.long] if kind in LIKE_OTHERS else []) for kind in KINDS])
 def named(request: pytest.FixtureRequest, session: Any, tmp_path: Path) -> Iterator[HudiTable]:
     table = make(tmp_path / "t", request.param)
     session.sql(f"CREATE TABLE {BY_NAME} USING hudi LOCATION '{tmp_path}/t'")

@@ -111,7 +111,10 @@ def random_table(path: Path, seed: int, ordering: str | None) -> HudiTable:
     return table
 
 
-@pytest.mark.parametrize("seed, ordering", [(1, "ts"), (2, None), (3, "x"), (4, "ts")])
+@pytest.mark.parametrize(
+    "seed, ordering",
+    [(1, "ts"), (2, None), *(pytest.param(*case, marks=pytest.mark.long) for case in ((3, "x"), (4, "ts")))],
+)
 def test_random_tables_have_the_same_rows(
     spark: Any, tmp_path: Path, apart: None, finder: str, seed: int, ordering: str | None
 ) -> None:

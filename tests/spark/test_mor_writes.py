@@ -66,10 +66,7 @@ def test_operations_on_spark_are_those_in_this_process(
 @handed(
     "table_type, engine",
     [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", "CONSISTENT_HASHING")],
-    [
-        ("files", ("COPY_ON_WRITE", "SIMPLE")),
-        ("shuffle", ("MERGE_ON_READ", "CONSISTENT_HASHING")),
-    ],
+    [("shuffle", ("MERGE_ON_READ", "CONSISTENT_HASHING"))],
 )
 def test_rows_go_to_the_same_buckets_as_in_this_process(
     spark: Any, tmp_path: Path, handover: str, table_type: str, engine: str
@@ -170,7 +167,7 @@ def test_an_insert_drops_what_the_logs_left_and_takes_what_they_deleted(
 @handed(
     "index",
     ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"],
-    [("files", "GLOBAL_SIMPLE"), ("shuffle", "BLOOM")],
+    [("files", "GLOBAL_SIMPLE")],
 )
 def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: str, index: str) -> None:
     """Its base row is still in the file group whose log deleted it."""

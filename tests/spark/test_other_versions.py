@@ -27,7 +27,6 @@ BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"
     "version, table_type, properties",
     [(version, kind, of) for version in (5, 7) for kind in (COW, MOR) for of in ({}, BUCKETS)],
     [
-        ("files", (5, COW, {})),
         ("shuffle", (5, MOR, {})),
         ("gathered", (7, COW, BUCKETS)),
         ("files", (7, MOR, {})),

@@ -12,6 +12,7 @@ import pyhudi.spark
 from pyhudi import Conflict, HudiError, HudiTable, Invalid
 from pyhudi.txn.locks.guard import LocalGuard
 from pyhudi.txn.locks.waiting import WAIT_OPTION
+from tests.spark.handovers import handed
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +23,7 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
 }
 MERGE_ON_READ = {**OPTIONS, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+OF_VERSION_6 = {**MERGE_ON_READ, "hoodie.write.table.version": "6"}
 OTHER_FACTS = {**OPTIONS, "hoodie.datasource.write.hive_style_partitioning": "true"}
 
 
@@ -52,13 +54,10 @@ def made(spark: Any, path: str, options: dict[str, str]) -> str:
     return path
 
 
-@pytest.mark.parametrize(
+@handed(
     "options",
-    [
-        pytest.param(OPTIONS, marks=pytest.mark.long),
-        MERGE_ON_READ,
-        {**MERGE_ON_READ, "hoodie.write.table.version": "6"},
-    ],
+    [OPTIONS, MERGE_ON_READ, OF_VERSION_6],
+    [("files", OF_VERSION_6), ("shuffle", MERGE_ON_READ)],
 )
 def test_a_table_is_overwritten_by_a_query_of_itself(
     registered: Any, tmp_path: Path, handover: str, options: dict[str, str]
@@ -74,7 +73,11 @@ def test_a_table_is_overwritten_by_a_query_of_itself(
     assert fares(path, as_of=timeline[1].requested) == {"a": 10.0, "b": 2.0}
 
 
-@pytest.mark.parametrize("options", [OTHER_FACTS, {**OTHER_FACTS, **MERGE_ON_READ}])
+@handed(
+    "options",
+    [OTHER_FACTS, {**OTHER_FACTS, **MERGE_ON_READ}],
+    [("files", OTHER_FACTS), ("shuffle", {**OTHER_FACTS, **MERGE_ON_READ})],
+)
 def test_a_table_with_other_facts_is_made_of_a_query_of_the_old_one(
     registered: Any, tmp_path: Path, handover: str, options: dict[str, str]
 ) -> None:
@@ -118,7 +121,7 @@ def test_other_columns_make_another_table(registered: Any, tmp_path: Path) -> No
     assert fares(path) == {"y": 1.0}
 
 
-@pytest.mark.parametrize("options", [MERGE_ON_READ, OTHER_FACTS])
+@handed("options", [MERGE_ON_READ, OTHER_FACTS], [("files", MERGE_ON_READ), ("shuffle", OTHER_FACTS)])
 def test_rows_that_cannot_be_written_leave_the_old_ones(
     registered: Any, tmp_path: Path, handover: str, options: dict[str, str]
 ) -> None:

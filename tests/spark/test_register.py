@@ -251,11 +251,11 @@ def test_an_unknown_option_names_the_nearest(registered: Any, tmp_path: Path) ->
     "said, follow",
     [
         ({}, 1),
-        ({"hoodie.compact.inline.max.delta.commits": "2"}, 3),
         ({"hoodie.datasource.compaction.async.enable": "false", "hoodie.compact.inline.max.delta.commits": "2"}, 3),
         ({"hoodie.datasource.compaction.async.enable": "true"}, 0),
-        ({"hoodie.compact.inline": "false"}, 0),
-        ({"hoodie.compact.schedule.inline": "true"}, 0),
+        pytest.param({"hoodie.compact.inline.max.delta.commits": "2"}, 3, marks=pytest.mark.long),
+        pytest.param({"hoodie.compact.inline": "false"}, 0, marks=pytest.mark.long),
+        pytest.param({"hoodie.compact.schedule.inline": "true"}, 0, marks=pytest.mark.long),
     ],
     ids=str,
 )

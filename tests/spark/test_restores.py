@@ -23,8 +23,15 @@ def rows(keys: range, value: int) -> pa.Table:
                      "ts": [value] * len(keys), "v": [value * key for key in keys]})  # fmt: skip
 
 
-@pytest.mark.parametrize("way", ["restore", "rollback"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    "table_type, way",
+    [
+        ("COPY_ON_WRITE", "rollback"),
+        ("MERGE_ON_READ", "restore"),
+        pytest.param("COPY_ON_WRITE", "restore", marks=pytest.mark.long),
+        pytest.param("MERGE_ON_READ", "rollback", marks=pytest.mark.long),
+    ],
+)
 def test_spark_reads_and_writes_on_from_what_was_taken_back(
     spark: Any, tmp_path: Path, table_type: str, way: str
 ) -> None:

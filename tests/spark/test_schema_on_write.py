@@ -75,7 +75,7 @@ def test_spark_filters_by_values_that_only_the_newest_type_has(spark: Any, evolv
         assert_same_rows(collected(asked.to_spark(spark)), asked.to_arrow())
 
 
-@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("version", [pytest.param(8, marks=pytest.mark.long), 9])
 def test_a_write_on_spark_changes_the_schema_as_one_in_this_process(
     spark: Any, tmp_path: Path, version: int, handover: str
 ) -> None:

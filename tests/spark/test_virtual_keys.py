@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from tests.spark.handovers import handed
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import on_spark
 
@@ -24,14 +25,10 @@ def rows(ids: range, ts: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(
+@handed(
     "table_type, index",
-    [
-        ("COPY_ON_WRITE", "GLOBAL_BLOOM"),
-        ("MERGE_ON_READ", "SIMPLE"),
-        pytest.param("COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
-        pytest.param("MERGE_ON_READ", "GLOBAL_BLOOM", marks=pytest.mark.long),
-    ],
+    [(kind, index) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for index in ("SIMPLE", "GLOBAL_BLOOM")],
+    [("shuffle", ("COPY_ON_WRITE", "GLOBAL_BLOOM")), ("files", ("MERGE_ON_READ", "SIMPLE"))],
 )
 def test_rows_find_their_keys_without_meta_fields(
     spark: Any, tmp_path: Path, handover: str, index: str, table_type: str

@@ -1,30 +1,60 @@
 """Every disk that an operation can leave behind when the power goes."""
 
-import itertools
 from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.testing.crashing import Crash, CrashingStorage
 
+T = TypeVar("T")
+
+REAL_EVERY: Final = 8
+"""The operation dies itself at one change of so many."""
+
 
 def crash_points(
     operation: Callable[[Storage], None], disk: Callable[[], MemoryStorage]
 ) -> Iterator[tuple[str, MemoryStorage]]:
-    """One disk a crash point, with a description of the crash; each time `operation` runs on a new `disk()`.
+    """One disk a crash point, with a description of the crash: before each change, and after the last one.
 
     `disk`: for an operation on a table that exists, `table_storage.copy`; for a new one, `MemoryStorage`.
-    The operation must make its changes in a certain order: in one thread.
+    The operation must make its changes in a certain order: in one thread. It runs once, on a disk that is copied before
+    each change. At some changes it runs anew and dies there, because it could hold a crash up that it notices.
     """
-    for lands in (False, True):
-        for survives in itertools.count():
-            after = disk()
-            storage = CrashingStorage(after, survives, lands)
-            try:
-                operation(storage)
-            except Crash:
-                assert storage.dead
-            else:
-                assert not storage.dead, f"the operation swallowed the crash at {storage.fatal}"
-                break
-            yield f"change {survives}, {storage.fatal}, {'landed' if lands else 'did not land'}", after
+    kept = _KeepingStorage(disk())
+    operation(kept)
+
+    for at, (fatal, before) in enumerate(kept.befores):
+        what = f"change {at}, {fatal}, did not land"
+        yield what, _died(operation, disk(), at) or before if at % REAL_EVERY == 0 else before
+    if kept.befores:
+        yield f"change {len(kept.befores) - 1}, {kept.befores[-1][0]}, landed", kept.memory
+
+
+def _died(operation: Callable[[Storage], None], after: MemoryStorage, survives: int) -> MemoryStorage | None:
+    """The disk of an operation that died at a change; None where it makes fewer changes this time."""
+    storage = CrashingStorage(after, survives, lands=False)
+    try:
+        operation(storage)
+    except Crash:
+        assert storage.dead
+        return after
+    assert not storage.dead, f"the operation swallowed the crash at {storage.fatal}"
+    return None
+
+
+class _KeepingStorage(CrashingStorage):
+    """Never crashes, and keeps what the disk was before each change, with the change in words."""
+
+    def __init__(self, memory: MemoryStorage) -> None:
+        super().__init__(memory, survives=1 << 60, lands=False)
+        self.memory = memory
+        self.befores: list[tuple[str, MemoryStorage]] = []
+
+    def change(self, what: str, apply: Callable[[], T]) -> T:
+        def keep_and_apply() -> T:
+            self.befores.append((what, self.memory.copy()))
+            return apply()
+
+        return super().change(what, keep_and_apply)
