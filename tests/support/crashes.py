@@ -10,7 +10,7 @@ from pyhudi.testing.crashing import Crash, CrashingStorage
 T = TypeVar("T")
 
 REAL_EVERY: Final = 8
-"""The operation dies itself at one change of so many."""
+"""At one of so many changes the operation really dies."""
 
 
 def crash_points(
@@ -20,7 +20,7 @@ def crash_points(
 
     `disk`: for an operation on a table that exists, `table_storage.copy`; for a new one, `MemoryStorage`.
     The operation must make its changes in a certain order: in one thread. It runs once, on a disk that is copied before
-    each change. At some changes it runs anew and dies there, because it could hold a crash up that it notices.
+    each change. No operation may swallow a crash, so at every `REAL_EVERY`th change it runs anew and dies there.
     """
     kept = _KeepingStorage(disk())
     operation(kept)
