@@ -29,7 +29,7 @@ CASES = [
     ("MERGE_ON_READ", 8, "SIMPLE"),
     ("MERGE_ON_READ", 9, "BUCKET"),
 ]
-QUICK = (CASES[4],)
+QUICK = CASES[4]
 
 
 def run_writers(plan: Plan, writers: int) -> None:
@@ -38,7 +38,7 @@ def run_writers(plan: Plan, writers: int) -> None:
 
 @pytest.mark.parametrize(
     "table_type,version,index",
-    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.long) for case in CASES],
+    [case if case == QUICK else pytest.param(*case, marks=pytest.mark.long) for case in CASES],
     ids=lambda value: str(value),
 )
 def test_processes_that_upsert_the_same_keys_all_finish(

@@ -12,8 +12,7 @@ from pyhudi.errors import OutcomeUnknown, Unavailable
 from pyhudi.format.timeline.lsm import decode_manifest, manifest_number
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from tests.faults.test_crash_everywhere import different, every_nth
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct, every_nth
 from tests.support.failing import FailingStorage
 from tests.support.model import Handles, Key, Row, StepClock, Stored, arrow, problems_on, read_rows, seeded_uuids
 
@@ -85,7 +84,7 @@ def test_an_archival_that_dies_loses_and_doubles_nothing(batch: int, monkeypatch
     assert everything(done) == expected
     steps, unfinished = 0, 0
 
-    for what, disk in different(crash_points(archive, before().copy)):
+    for what, disk in distinct(crash_points(archive, before().copy)):
         try:
             assert everything(disk) == expected
             unfinished += left(disk)[:2] != left(done)[:2]

@@ -17,15 +17,13 @@ from tests.faults.test_crash_everywhere import (
     Scenario,
     check_crashes,
     delete_some,
-    different,
-    every_nth,
     handles,
     upsert_changes,
     with_logs,
     with_rows,
 )
 from tests.support.compare import assert_same_rows
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct, every_nth
 from tests.support.golden_tables import GoldenTables
 
 YEAR_MS = 365 * 24 * 3_600_000
@@ -109,7 +107,7 @@ def test_a_crash_leaves_a_bootstrapped_table_before_or_after(
     last = last.set_column(last.column_names.index("ts"), "ts", pa.array([900_000], pa.int64()))
 
     outcomes = set()
-    for what, disk in every_nth(different(crash_points(change, start.copy)), nth):
+    for what, disk in every_nth(distinct(crash_points(change, start.copy)), nth):
         try:
             table = opened(disk, 60_000)
             is_after = len(completed(table)) > len(completed(opened(start)))

@@ -21,8 +21,7 @@ from pyhudi.errors import Invalid
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from tests.faults.test_clean_crashes import distinct
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.model import Handles, StepClock, problems_on, seeded_uuids
 from tests.support.versions import EVERY_VERSION
 

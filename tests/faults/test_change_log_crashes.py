@@ -16,14 +16,13 @@ from tests.faults.test_crash_everywhere import (
     Scenario,
     check_crashes,
     delete_some,
-    different,
     handles,
     prepared,
     snapshot,
     upsert_changes,
     values,
 )
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.model import Row, arrow
 
 
@@ -52,7 +51,7 @@ def test_a_crash_leaves_changes_that_make_the_rows(name: str) -> None:
     start = prepared(scenario)
     logged = 0
 
-    for what, disk in different(crash_points(scenario.run, start.copy)):
+    for what, disk in distinct(crash_points(scenario.run, start.copy)):
         try:
             table = handles(disk, later_ms=5_000).open()
             assert rows_of_changes(table) == rows_of(table)

@@ -6,7 +6,7 @@ commit finds them or is refused; the next commit finishes the clean, and the fil
 where nothing ever crashed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import count
 
@@ -20,7 +20,7 @@ from pyhudi.format.properties import decode_table_properties, encode_table_prope
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import METADATA_PARTITIONS
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.failing import FailingStorage
 from tests.support.model import (
     Handles,
@@ -160,16 +160,6 @@ def test_a_clean_that_dies_takes_nothing_from_readers_and_is_finished(name: str)
             error.add_note(f"crash at {what}")
             raise
     assert states == {frozenset(), frozenset({"REQUESTED"}), frozenset({"INFLIGHT"}), frozenset({"COMPLETED"})}
-
-
-def distinct(points: Iterable[tuple[str, MemoryStorage]]) -> Iterable[tuple[str, MemoryStorage]]:
-    """Each disk once."""
-    seen = set()
-    for what, disk in points:
-        content = frozenset((file.path, disk.get(file.path)) for file in disk.list("", recursive=True))
-        if content not in seen:
-            seen.add(content)
-            yield what, disk
 
 
 def test_a_clean_that_dies_while_it_is_finished_is_finished_all_the_same() -> None:

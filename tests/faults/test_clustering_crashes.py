@@ -14,10 +14,10 @@ from pyhudi.format.timeline.instant import Instant
 from pyhudi.services.clustering.trigger import pending_clusterings
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from tests.faults.test_clean_crashes import by_storage, distinct
+from tests.faults.test_clean_crashes import by_storage
 from tests.faults.test_compaction_crashes import DEAD_MS, MINUTE_MS, names
 from tests.support.compare import assert_same_rows
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.merge_on_read import without_file_names
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, seeded_uuids, without_metadata_table
 

@@ -14,9 +14,9 @@ from pyhudi import Conflict, HudiTable
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from tests.faults.test_clean_crashes import by_storage, distinct
+from tests.faults.test_clean_crashes import by_storage
 from tests.support.compare import assert_same_rows
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.golden_tables import GoldenTables
 from tests.support.merge_on_read import handle, in_memory, without_file_names
 from tests.support.model import problems_on, without_metadata_table

@@ -5,7 +5,7 @@ table is opened anew and must be as before the write or as after it, for every w
 write must succeed, tidy up, and give the right rows.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,7 +22,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import METADATA_PARTITIONS
 from pyhudi.testing.crashing import Crash, CrashingStorage
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct, every_nth
 from tests.support.failing import FailingStorage
 from tests.support.model import (
     Handles,
@@ -317,7 +317,7 @@ def check_crashes(scenario: Scenario) -> None:
     expected = Expected.of(start, scenario.write)
     landed: set[bool] = set()
 
-    for what, disk in different(crash_points(scenario.run, start.copy)):
+    for what, disk in distinct(crash_points(scenario.run, start.copy)):
         try:
             rows = check_between(disk, expected)
             check_next_write(disk, rows)
@@ -327,16 +327,6 @@ def check_crashes(scenario: Scenario) -> None:
         landed.add(len(commits(handles(disk, later_ms=5_000).open())) - expected.commits_before == 2)
 
     assert landed == {True, False}, "the commit itself was never crossed"
-
-
-def different(points: Iterable[tuple[str, MemoryStorage]]) -> Iterable[tuple[str, MemoryStorage]]:
-    """Each disk once: a change that lands leaves what the next one leaves that does not."""
-    seen = set()
-    for what, disk in points:
-        content = digest(disk)
-        if content not in seen:
-            seen.add(content)
-            yield what, disk
 
 
 def digest(disk: Storage) -> str:
@@ -413,12 +403,6 @@ def test_a_crash_while_a_dead_write_is_rolled_back_and_another_one_there(first_s
             except Exception as error:
                 error.add_note(f"crash at {first}, then at {second}")
                 raise
-
-
-def every_nth(points: Iterable[tuple[str, MemoryStorage]], n: int) -> Iterable[tuple[str, MemoryStorage]]:
-    for at, point in enumerate(points):
-        if at % n == 0:
-            yield point
 
 
 def test_a_clock_that_goes_back_after_a_crash_hides_no_row() -> None:

@@ -15,8 +15,8 @@ from pyhudi import HudiTable
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
-from tests.faults.test_crash_everywhere import NEXT, START, STORED, every_nth, handles, snapshot, values
-from tests.support.crashes import crash_points
+from tests.faults.test_crash_everywhere import NEXT, START, STORED, handles, snapshot, values
+from tests.support.crashes import crash_points, every_nth
 from tests.support.model import Row, arrow, problems_on, read_rows
 
 SELDOM = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}

@@ -13,10 +13,9 @@ from pyhudi.format.keys.hashing_metadata import INITIAL_INSTANT, RINGS
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.concurrency.test_second_writer import watched
-from tests.faults.test_clean_crashes import distinct
 from tests.faults.test_clustering_crashes import BEGUN_MS, check_readers, handle, newest_write, pending, rows_of
 from tests.faults.test_compaction_crashes import DEAD_MS, MINUTE_MS, names
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.model import Handles, Key, Row, StepClock, Stored, arrow, problems_on, read_rows, seeded_uuids
 
 RING = {

@@ -18,14 +18,12 @@ from tests.faults.test_crash_everywhere import (
     START,
     STORED,
     Values,
-    different,
-    every_nth,
     handles,
     snapshot,
     values,
     without_metadata_table,
 )
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct, every_nth
 from tests.support.model import Row, arrow, problems_on, read_rows
 
 OLD_INDEXES = {
@@ -132,7 +130,7 @@ def test_a_restore_that_dies_is_brought_to_its_end(name: str, step: int) -> None
     def restore(storage: Storage) -> None:
         at(storage, 4_000).restore(saved)
 
-    for number, (what, disk) in enumerate(every_nth(different(crash_points(restore, start.copy)), step)):
+    for number, (what, disk) in enumerate(every_nth(distinct(crash_points(restore, start.copy)), step)):
         try:
             states = [i.state for i in at(disk, 5_000).timeline() if i.action == "restore"]
             begun = bool(states)

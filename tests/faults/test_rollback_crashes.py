@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from tests.faults.test_crash_everywhere import Values, different, every_nth, snapshot, values
+from tests.faults.test_crash_everywhere import Values, snapshot, values
 from tests.faults.test_restore_crashes import (
     INDEXES,
     MOR,
@@ -21,7 +21,7 @@ from tests.faults.test_restore_crashes import (
     at,
     check_reads,
 )
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct, every_nth
 from tests.support.model import Row, arrow, problems_on, read_rows
 
 CASES = {
@@ -50,7 +50,7 @@ def test_a_rollback_that_dies_has_happened_or_not(name: str, step: int) -> None:
     def roll_back(storage: Storage) -> None:
         at(storage, 4_000).rollback(newest)
 
-    for number, (what, disk) in enumerate(every_nth(different(crash_points(roll_back, start.copy)), step)):
+    for number, (what, disk) in enumerate(every_nth(distinct(crash_points(roll_back, start.copy)), step)):
         try:
             is_there = any(i.requested == newest and i.is_completed for i in at(disk, 5_000).timeline())
             seen.add(is_there)

@@ -15,14 +15,13 @@ from tests.faults.test_crash_everywhere import (
     Scenario,
     check_crashes,
     delete_some,
-    different,
     handles,
     leave_dead,
     snapshot,
     upsert_changes,
     values,
 )
-from tests.support.crashes import crash_points
+from tests.support.crashes import crash_points, distinct
 from tests.support.model import arrow, problems_on
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}
@@ -119,7 +118,7 @@ def test_a_service_that_dies_changes_no_row_and_is_done_by_its_next_run(name: st
     def turn(storage: Storage) -> None:
         run(handles(storage, later_ms=2_000).open())
 
-    for what, disk in different(crash_points(turn, start.copy)):
+    for what, disk in distinct(crash_points(turn, start.copy)):
         done += 1
         try:
             assert values(snapshot(handles(disk, later_ms=3_000).open())) == rows

@@ -189,7 +189,7 @@ def test_tasks_read_small_partitions_together(spark: Any, tmp_path: Path, monkey
     "whole, name",
     [
         pytest.param(way, name, marks=[] if at % 3 == remainder else [pytest.mark.long])
-        for remainder, way in enumerate(("driver", "tasks"))
+        for remainder, way in enumerate(("driver", "tasks"))  # each way another third; the rest in the long run
         for at, name in enumerate(GOLDEN)
     ],
     indirect=["whole"],

@@ -1,6 +1,7 @@
 """Every disk that an operation can leave behind when the power goes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, TypeVar
 
 from pyhudi.storage.memory import MemoryStorage
@@ -26,10 +27,25 @@ def crash_points(
     operation(kept)
 
     for at, (fatal, before) in enumerate(kept.befores):
-        what = f"change {at}, {fatal}, did not land"
-        yield what, _died(operation, disk(), at) or before if at % REAL_EVERY == 0 else before
+        died = _died(operation, disk(), at) if at % REAL_EVERY == 0 else None
+        yield f"change {at}, {fatal}, did not land", died or before
     if kept.befores:
         yield f"change {len(kept.befores) - 1}, {kept.befores[-1][0]}, landed", kept.memory
+
+
+def distinct(points: Iterable[tuple[str, MemoryStorage]]) -> Iterator[tuple[str, MemoryStorage]]:
+    """Each disk once: some changes change nothing, such as a file that is put again."""
+    seen = set()
+    for what, disk in points:
+        content = frozenset((file.path, disk.get(file.path)) for file in disk.list("", recursive=True))
+        if content not in seen:
+            seen.add(content)
+            yield what, disk
+
+
+def every_nth(points: Iterable[tuple[str, MemoryStorage]], n: int) -> Iterator[tuple[str, MemoryStorage]]:
+    """Every nth crash point, from the first one on."""
+    return islice(points, 0, None, n)
 
 
 def _died(operation: Callable[[Storage], None], after: MemoryStorage, survives: int) -> MemoryStorage | None:
