@@ -172,5 +172,5 @@ class Scan:
 def _first_rows(batches: Iterator[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
     """The first rows of a stream, which is not read further."""
     while count > 0 and (batch := next(batches, None)) is not None:
-        yield batch.slice(0, count)
+        yield batch.slice(0, min(count, len(batch)))
         count -= len(batch)

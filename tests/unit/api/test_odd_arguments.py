@@ -45,6 +45,11 @@ CALLS: dict[str, Callable[[HudiTable], object]] = {
     "a pickle of a scan": lambda t: pickle.dumps(t.scan()),
     "partitions that are none": lambda t: t.delete_partitions(None),  # type: ignore[arg-type]
     "a partition that is no text": lambda t: t.delete_partitions([5]),  # type: ignore[list-item]
+    "a rollback of nothing": lambda t: t.rollback(None),  # type: ignore[arg-type]
+    "a savepoint of a number": lambda t: t.savepoint(5),  # type: ignore[arg-type]
+    "a savepoint that is no text": lambda t: t.delete_savepoint(None),  # type: ignore[arg-type]
+    "a savepoint's user that is no UTF-8": lambda t: t.savepoint(user=LONE_SURROGATE),
+    "a savepoint's comment that is a number": lambda t: t.savepoint(comment=5),  # type: ignore[arg-type]
     "an index of a number": lambda t: t.build_index("column_stats", columns=5),  # type: ignore[arg-type]
     "an index of columns that are numbers": lambda t: t.build_index("column_stats", columns=[5]),  # type: ignore[list-item]
 }
@@ -87,3 +92,18 @@ def test_a_clean_may_retain_more_hours_than_there_were() -> None:
     )
 
     assert cleaned.files_deleted == 0
+
+
+def test_the_error_says_how_to_restore_to_a_savepoint() -> None:
+    table = create()
+    table.upsert(ROWS)
+
+    with pytest.raises(Invalid, match="restore: expected the requested time .* give its 'requested'"):
+        table.restore(table.savepoint())  # type: ignore[arg-type]
+
+
+def test_a_limit_beyond_what_a_machine_counts_gives_all_rows() -> None:
+    table = create()
+    table.upsert(ROWS)
+
+    assert table.scan().limit(10**30).to_arrow().num_rows == 1

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from pyhudi.api.handle import TableHandle
+from pyhudi.errors import Invalid
+from pyhudi.format.properties import is_utf8
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.services.undo.restore import RestoreResult, restore_table
 from pyhudi.services.undo.rollback import RollbackResult, roll_back_write
@@ -15,26 +17,40 @@ def put(
     handle: TableHandle, instant: str | None, *, user: str, comment: str, options: Mapping[str, object] | None
 ) -> Savepoint:
     """As `HudiTable.savepoint`."""
+    if instant is not None:
+        _refuse_no_text(instant, "savepoint")
+    for name, text in (("user", user), ("comment", comment)):
+        if not (isinstance(text, str) and is_utf8(text)):
+            raise Invalid(f"savepoint: expected text that UTF-8 can spell as its {name}, found {text!r}")
     with _turn(handle, "savepoint", options) as session:
         return put_savepoint(session, instant, user=user, comment=comment)
 
 
 def delete(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> Savepoint:
     """As `HudiTable.delete_savepoint`."""
+    _refuse_no_text(instant, "delete_savepoint")
     with _turn(handle, "delete savepoint", options) as session:
         return delete_savepoint(session, instant)
 
 
 def restore(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> RestoreResult:
     """As `HudiTable.restore`."""
+    _refuse_no_text(instant, "restore")
     with _turn(handle, "restore", options, takes_over=instant) as session:
         return restore_table(session, instant)
 
 
 def rollback(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> RollbackResult:
     """As `HudiTable.rollback`."""
+    _refuse_no_text(instant, "rollback")
     with _turn(handle, "rollback", options, takes_back=instant) as session:
         return roll_back_write(session, instant)
+
+
+def _refuse_no_text(instant: object, call: str) -> None:
+    if not isinstance(instant, str):
+        hint = "; give its 'requested'" if hasattr(instant, "requested") else ""
+        raise Invalid(f"{call}: expected the requested time of a commit as text, found {instant!r}{hint}")
 
 
 def _turn(
