@@ -112,6 +112,25 @@ def test_both_place_rows_alike_and_take_turns(
     assert len(table.scan().to_arrow()) == 40
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_dates_with_slashes_are_shared(tmp_path: Path, hudi_120: ReferenceHudi, table_type: str) -> None:
+    slashed = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
+    simple = Generator("slashed", ("day",), "SimpleKeyGenerator")
+    ours = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by="day", ordering="ts", table_type=table_type,
+        table_version=9, properties=slashed,
+    )  # fmt: skip
+    ours.upsert(rows(0, 40, said="ours"))
+    hudi_120.write(ours.path, rows(20, 50, said="theirs"), operation="upsert", **written_options(simple, 9), **slashed)
+    ours.upsert(rows(30, 60, said="ours again"))
+
+    found = ours.scan().to_arrow()
+    assert_same_rows(hudi_120.read(ours.path), found)
+    assert found.sort_by("id")["said"].to_pylist() == ["ours"] * 20 + ["theirs"] * 10 + ["ours again"] * 30
+    day = found["day"][3].as_py()
+    assert ours.scan(["id"], where=f"day = '{day}'").to_arrow().num_rows == found["day"].to_pylist().count(day)
+
+
 @pytest.mark.parametrize("version, release", RELEASES)
 def test_tables_without_key_columns_are_shared(
     request: pytest.FixtureRequest, tmp_path: Path, version: int, release: str

@@ -18,6 +18,7 @@ from pyhudi import HudiTable, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.keys.timestamp_paths import TimestampSpec, partition_texts
 from pyhudi.table.facts.key_properties import PREFIX
+from tests.spark.test_sql_statements import CREATE, own_database, used
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_answers
 from tests.support.spark_frames import collected, reader
@@ -161,6 +162,25 @@ def test_the_format_hudi_takes_the_options_of_apache_hudi(spark: Any, tmp_path: 
     assert len(found) == 40
     assert {"oslo/202311", "rome/202312", "rome/197001"} <= set(found["_hoodie_partition_path"].to_pylist())
     assert HudiTable.open(tmp_path / "t").properties["hoodie.table.partition.fields"] == "city:SIMPLE,ms:TIMESTAMP"
+
+
+@pytest.mark.parametrize("table_type", [pytest.param("cow", marks=pytest.mark.long), "mor"])
+def test_partitions_of_dates_with_slashes(spark: Any, tmp_path: Path, table_type: str) -> None:
+    slashed = "'hoodie.datasource.write.slash.separated.date.partitioning' = 'true'"
+    with own_database(spark, tmp_path) as sql, used(sql):
+        sql(f"{CREATE} (primaryKey = 'id', orderingFields = 'ts', type = '{table_type}', {slashed})")
+        sql("INSERT INTO t VALUES (1, 'a', 1, '2026-01-05'), (2, 'b', 1, '2026-01-06'), (3, 'c', 1, NULL)")
+        sql("UPDATE t SET name = 'A', ts = 2 WHERE id = 1")
+
+        assert sql("SELECT id, name, _hoodie_partition_path FROM t WHERE dt = '2026-01-05'") == [(1, "A", "2026/01/05")]
+        assert sql("SHOW PARTITIONS t") == [
+            ("dt=2026-01-05",), ("dt=2026-01-06",), ("dt=__HIVE_DEFAULT_PARTITION__",),
+        ]  # fmt: skip
+        with pytest.raises(Invalid, match="change the values"):
+            sql("INSERT INTO t VALUES (4, 'd', 1, '2026/01/07')")
+        sql("ALTER TABLE t DROP PARTITION (dt = '2026-01-06')")
+
+        assert sql.rows("t") == [(1, "A", 2, "2026-01-05"), (3, "c", 1, None)]
 
 
 def test_without_key_columns_the_format_hudi_adds_rows(spark: Any, tmp_path: Path) -> None:

@@ -44,6 +44,11 @@ def partition_texts(table: HudiTable, paths: Collection[str]) -> dict[str, dict[
     return {path: dict(partition_values(path, spec)) for path in paths}
 
 
+def has_slashed_dates(table: HudiTable) -> bool:
+    """Whether paths spell the `-` of the partition column's text as `/`."""
+    return table._access.snapshot().key_spec.has_slashed_dates
+
+
 def text_in_path(table: HudiTable, name: str, value: pa.Scalar) -> str | None:
     """The text that paths have for a value of a partition column; None for a null and for an empty text.
 

@@ -37,6 +37,7 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(Fact.IS_HIVE_STYLE, "hoodie.datasource.write.hive_style_partitioning"),
     **fact(Fact.IS_URL_ENCODED, "hoodie.datasource.write.partitionpath.urlencode"),
+    **fact(Fact.HAS_SLASHED_DATES, "hoodie.datasource.write.slash.separated.date.partitioning"),
     **fact(Fact.DROPS_PARTITION_COLUMNS, "hoodie.datasource.write.drop.partition.columns"),
     **fact(
         Fact.HAS_META_FIELDS, "hoodie.populate.meta.fields",

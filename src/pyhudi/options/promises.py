@@ -74,7 +74,6 @@ PROMISES: dict[str, Entry] = {
     **off(
         COMES_LATER, "hoodie.errortable.enable",
         "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",
-        "hoodie.datasource.write.slash.separated.date.partitioning",
         "hoodie.metaserver.enabled",
         "hoodie.write.track.event.time.watermark", "hoodie.metadata.streaming.write.enabled",
     ),

@@ -35,6 +35,7 @@ class Fact(StrEnum):
     DELETE_MARKER = "delete_marker"
     IS_HIVE_STYLE = "is_hive_style"
     IS_URL_ENCODED = "is_url_encoded"
+    HAS_SLASHED_DATES = "has_slashed_dates"
     DROPS_PARTITION_COLUMNS = "drops_partition_columns"
     HAS_META_FIELDS = "has_meta_fields"
     BASE_FILE_FORMAT = "base_file_format"
@@ -64,6 +65,7 @@ class TableFacts:
     merge_mode: str
     is_hive_style: bool = False
     is_url_encoded: bool = False
+    has_slashed_dates: bool = False
     timezone: str = "UTC"
     database: str = ""
     drops_partition_columns: bool = False
@@ -105,6 +107,7 @@ def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
         case (
             Fact.IS_HIVE_STYLE
             | Fact.IS_URL_ENCODED
+            | Fact.HAS_SLASHED_DATES
             | Fact.DROPS_PARTITION_COLUMNS
             | Fact.HAS_META_FIELDS
             | Fact.IS_CDC_ENABLED

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.api.partitions import living_partitions
+from pyhudi.api.partitions import has_slashed_dates, living_partitions, partition_texts
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import catalog_columns
 from pyhudi.errors import Unsupported
+from pyhudi.format.keys.record_keys import DEFAULT_PARTITION
 from pyhudi.spark.inserts import partition_columns
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.session import SqlSession
@@ -22,13 +23,22 @@ if TYPE_CHECKING:
 
 
 def show_partitions(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
-    """`SHOW PARTITIONS t [PARTITION (…)]`: the paths of partitions with rows, as they are stored."""
+    """`SHOW PARTITIONS t [PARTITION (…)]`: the paths of partitions with rows, as they are stored.
+
+    Seen: of a path with slashed dates, 1.2.0 shows the column and its text: `day=2026-01-05`.
+    """
     table = HudiTable.open(entry.path)
     paths = list(living_partitions(table))
     if head.cursor.take("PARTITION"):
         paths = matching_partitions(session, table, partition_values(head.cursor.brackets()), paths)
     head.cursor.end()
-    return session.rows([(path,) for path in paths if path], "partition string")
+    shown = _with_dates(table, paths) if has_slashed_dates(table) else paths
+    return session.rows([(path,) for path in shown if path], "partition string")
+
+
+def _with_dates(table: HudiTable, paths: list[str]) -> list[str]:
+    texts = partition_texts(table, paths)
+    return [f"{name}={text or DEFAULT_PARTITION}" for path in paths for name, text in texts[path].items()]
 
 
 def refresh_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:

@@ -126,6 +126,8 @@ def staying_facts(stored: HudiTable, said: Mapping[str, str], partition_by: Sequ
         names += [*(() if payload else _MERGES), *(name for fact in _MERGE_DETAILS for name in fact_names(fact))]
 
     has_other_keys = bool(partition_by) or _says(said, Fact.KEY_GENERATOR, Fact.RECORD_KEY, Fact.PARTITION_BY)
+    if not has_other_keys:
+        names += fact_names(Fact.HAS_SLASHED_DATES)
     if not has_other_keys and stored.properties.get(_GENERATOR) in ("TIMESTAMP", "CUSTOM"):
         kinds[PARTITION_PATH_OPTION] = stored.properties["hoodie.table.partition.fields"]
         names += [_GENERATOR, *(name for name in stored.properties if name.startswith(_TIMES))]
@@ -144,8 +146,11 @@ def _fact_of(name: str) -> Fact | None:
 def new_table(
     path: str, *, name: str, database: str, stated: StatedFacts, partition_by: Sequence[str], schema: object
 ) -> HudiTable:
-    """Make a table as SQL makes it: partition paths in the style of Hive, unless properties say otherwise."""
-    others = {_HIVE_STYLE: "true", "hoodie.database.name": database, **stated.others}
+    """Make a table as SQL makes it: partition paths in the style of Hive, unless properties say otherwise, or ask for
+    dates with slashes, which have no such style.
+    """
+    is_hive_style = not find_fact(stated.others, Fact.HAS_SLASHED_DATES)
+    others = {_HIVE_STYLE: str(is_hive_style).lower(), "hoodie.database.name": database, **stated.others}
     return HudiTable.create(
         path,
         name=name,

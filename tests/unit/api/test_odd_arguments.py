@@ -98,7 +98,7 @@ def test_the_error_says_how_to_restore_to_a_savepoint() -> None:
     table = create()
     table.upsert(ROWS)
 
-    with pytest.raises(Invalid, match="restore: expected the requested time .* give its 'requested'"):
+    with pytest.raises(Invalid, match=r"restore: expected the requested time .* give its 'requested'"):
         table.restore(table.savepoint())  # type: ignore[arg-type]
 
 

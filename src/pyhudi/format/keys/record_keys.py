@@ -41,9 +41,10 @@ class KeySpec:
 
     `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value of
     one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for reading
-    only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers. `own_generator`: the name of the
-    table's key generator, where that is none of Apache Hudi's; `generator`: what is registered under this name, None if
-    nothing is. Such paths tell no values of columns. `paths_tell_values`: whether those of the table's version do.
+    only. `has_slashed_dates`: a `-` in the one partition column's text is a `/` in the path. `has_logical_timestamps`:
+    timestamps in keys and paths are text, not numbers. `own_generator`: the name of the table's key generator, where
+    that is none of Apache Hudi's; `generator`: what is registered under this name, None if nothing is. Such paths tell
+    no values of columns. `paths_tell_values`: whether those of the table's version do.
     """
 
     record_key: tuple[str, ...]
@@ -53,6 +54,7 @@ class KeySpec:
     is_url_encoded: bool
     time_based: tuple[str, ...] = ()
     times: TimestampSpec | None = None
+    has_slashed_dates: bool = False
     has_logical_timestamps: bool = False
     own_generator: str = ""
     generator: KeyGenerator | None = None
@@ -181,6 +183,8 @@ def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
     text = value or DEFAULT_PARTITION
     if spec.is_url_encoded and value:
         text = _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    if spec.has_slashed_dates:  # a path with `//` is refused, because a `/` of the value could not be told from a `-`
+        text = text.replace("/", "//").replace("-", "/")
     return f"{name}={text}" if spec.is_hive_style else text
 
 
@@ -248,6 +252,8 @@ def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for name, part in zip(spec.partition_by, parts, strict=True):
         text = part.removeprefix(f"{name}=") if spec.is_hive_style else part
+        if spec.has_slashed_dates:
+            text = text.replace("/", "-")
         if spec.is_url_encoded:
             text = re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
         values[name] = None if text == DEFAULT_PARTITION else text

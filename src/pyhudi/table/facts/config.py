@@ -56,6 +56,7 @@ class TableConfig:
     merge_mode: MergeMode
     is_hive_style: bool
     is_url_encoded: bool
+    has_slashed_dates: bool
     has_meta_fields: bool
     drops_partition_columns: bool
     bootstrap_base: str | None
@@ -171,6 +172,7 @@ class TableConfig:
             merge_mode=self.merge_mode.value,
             is_hive_style=self.is_hive_style,
             is_url_encoded=self.is_url_encoded,
+            has_slashed_dates=self.has_slashed_dates,
             timezone="UTC" if self.is_utc else "LOCAL",
             database=self.properties.get("hoodie.database.name", ""),
             has_meta_fields=self.has_meta_fields,
@@ -235,6 +237,7 @@ def _table_facts(properties: Mapping[str, str], path: str) -> TableConfig:
         merge_mode=_merge_mode(properties, path=path),
         is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
+        has_slashed_dates=_flag(properties, "hoodie.datasource.write.slash.separated.date.partitioning"),
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default="true"),
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         bootstrap_base=_bootstrap_base(properties),

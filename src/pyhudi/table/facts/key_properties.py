@@ -48,6 +48,7 @@ def key_properties(
     """
     fields = _typed_fields(partition_by, options)
     kind = _key_generator(record_key, fields, options)
+    _refuse_slashed_dates(kind, fields, options)
     stored_as_kind = version.key_generator is KeyGeneratorForm.KIND
     own = _own_generator(options) if kind == "OTHER" else ""
     properties = {}
@@ -125,6 +126,23 @@ def _key_generator(record_key: tuple[str, ...], fields: tuple[str, ...], options
         case "SIMPLE" | "COMPLEX" | "TIMESTAMP" if any(":" in field for field in fields):
             raise Invalid(f"key generator {kind}: expected partition columns without kinds, found {shown}")
     return kind
+
+
+def _refuse_slashed_dates(kind: str, fields: tuple[str, ...], options: Mapping[str, str]) -> None:
+    """Refuse `2026/01/05` as the path of `2026-01-05` where Apache Hudi 1.2.0 refuses it, or makes other paths."""
+    if not find_fact(options, Fact.HAS_SLASHED_DATES):
+        return
+    name = fact_names(Fact.HAS_SLASHED_DATES)[0]
+    if len(fields) != 1 or kind not in ("SIMPLE", "COMPLEX"):
+        raise Invalid(
+            f"option '{name}'='true': expected one partition column, whose path is its text, found "
+            f"{', '.join(fields) or 'none'} with key generator {kind}; leave the option out"
+        )
+    if find_fact(options, Fact.IS_HIVE_STYLE):
+        raise Invalid(
+            f"option '{name}'='true': expected no '{fact_names(Fact.IS_HIVE_STYLE)[0]}' beside it, found 'true'; "
+            "leave one of them out"
+        )
 
 
 def _own_generator(options: Mapping[str, str]) -> str:

@@ -294,6 +294,7 @@ def key_spec(config: TableConfig) -> KeySpec:
         is_composite=len(config.record_key) > 1 or names_one_field,
         is_hive_style=config.is_hive_style,
         is_url_encoded=config.is_url_encoded,
+        has_slashed_dates=config.has_slashed_dates and len(config.partition_by) == 1 and not (config.time_based or own),
         time_based=config.time_based,
         has_logical_timestamps=config.has_logical_timestamps,
         own_generator=own,

@@ -6,6 +6,7 @@ Also: a partition path that leaves the table's folder, and a path whose values c
 import decimal
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -300,3 +301,28 @@ def test_a_path_that_does_not_tell_its_values_apart_states_none() -> None:
     assert partition_values("a/b/c", of) == {}
     assert partition_values("a", of) == {}
     assert partition_values("", spec()) == {}
+
+
+SLASHED = replace(spec(partition_by=("p",)), has_slashed_dates=True)
+
+
+@pytest.mark.parametrize(
+    "value, path", [("2026-01-05", "2026/01/05"), ("2026-01", "2026/01"), ("a", "a"), (None, DEFAULT_PARTITION)]
+)
+def test_dates_of_paths_can_have_slashes(value: str | None, path: str) -> None:
+    """Seen: 1.2.0, of any text."""
+    assert partition_paths(pa.table({"p": pa.array([value], pa.string())}), SLASHED).to_pylist() == [path]
+    assert partition_values(path, SLASHED) == {"p": value}
+
+
+def test_dates_with_slashes_are_encoded_first() -> None:
+    encoded = replace(SLASHED, is_url_encoded=True)
+
+    assert partition_paths(pa.table({"p": ["2026-01/05"]}), encoded).to_pylist() == ["2026/01%2F05"]
+    assert partition_values("2026/01%2F05", encoded) == {"p": "2026-01/05"}
+
+
+@pytest.mark.parametrize("value", ["2026/01/05", "-5", "a--b"])
+def test_a_text_that_its_path_with_slashes_would_not_tell_is_refused(value: str) -> None:
+    with pytest.raises(Invalid, match="change the values"):
+        partition_paths(pa.table({"p": [value]}), SLASHED)

@@ -97,6 +97,8 @@ def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
     for name in spec.partition_by:
         text = partition_text(name, schema, spec)
         level = _url_encoded(text) if spec.is_url_encoded else text
+        if spec.has_slashed_dates:
+            level = f.translate(f.regexp_replace(level, "/", "//"), "-", "/")
         if name not in spec.time_based:
             level = f.when(text.isNull() | (text == ""), DEFAULT_PARTITION).otherwise(level)
         if levels:
