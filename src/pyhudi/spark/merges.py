@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.api.clock import random_uuid
-from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame
+from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, STORED_PATH_COLUMN, FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -243,6 +243,8 @@ class _Merge:
             named_by=tuple(dict.fromkeys((*(config.record_key or (RECORD_KEY,)), *partition_by))),
             made_keys=None if config.record_key else f"{random_uuid()}",
             leaves=LEAVES_COLUMN,
+            path=STORED_PATH_COLUMN if snapshot.key_spec.partition_by else "",
+            partition_by=tuple(config.partition_by),
             allows_several_matches=deletes_all,
             settles_new_rows=is_event_time,
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyhudi.api.rows.frame_changes import FrameChange, ReadRows, change_by_frame
+from pyhudi.api.rows.frame_changes import STORED_PATH_COLUMN, FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.engine.spark.sql.stored_as import REFUSED, changed_rows
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.merge.rules import MergeMode
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.queries import run_query
@@ -43,7 +43,9 @@ def delete_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     table = session.open(entry)
 
     def rows(snapshot: Snapshot, _: WriteSettings, read: ReadRows) -> DataFrame:
-        names = ", ".join(f"{quoted_name(statement.alias)}.{quoted_name(n)}" for n in identity_columns(snapshot))
+        alias = quoted_name(statement.alias)
+        named = [f"{alias}.{quoted_name(n)}" for n in identity_columns(snapshot)]
+        names = ", ".join([*named, *_stored_path(alias, snapshot, ())])
         with _views(session, statement, snapshot, read, whole) as view:
             return run_query(session, _select(names, statement, view))
 
@@ -78,15 +80,23 @@ def _updated(
     ordering = list(config.ordering) if config.merge_mode is MergeMode.EVENT_TIME else []
     ordering = ordering if any(name in assigned for name in ordering) else []
     columns = table_columns(snapshot.schema, [])
+    path = _stored_path(alias, snapshot, assigned)
     values = [
         *(f"{assigned.get(c.name, f'{alias}.{quoted_name(c.name)}')} AS {quoted_name(c.name)}" for c in columns),
         *(f"{alias}.{quoted_name(name)}" for name in keys),
         *(f"{alias}.{quoted_name(name)} AS {quoted_name(_OLD + name)}" for name in ordering),
+        *path,
     ]
     found = run_query(session, _select(", ".join(values), statement, view))
-    return changed_rows(
-        found, columns, [*keys, *(_OLD + name for name in ordering)], ordering, assigned, table_name=config.name
-    )
+    others = [*keys, *(_OLD + name for name in ordering), *([STORED_PATH_COLUMN] if path else [])]
+    return changed_rows(found, columns, others, ordering, assigned, table_name=config.name)
+
+
+def _stored_path(alias: str, snapshot: Snapshot, assigned: Collection[str]) -> list[str]:
+    """The partition path that a row stays in, as SQL text; none where a partition column gets a value."""
+    if not snapshot.key_spec.partition_by or not set(assigned).isdisjoint(snapshot.config.partition_by):
+        return []
+    return [f"{alias}.{quoted_name(PARTITION_PATH)} AS {quoted_name(STORED_PATH_COLUMN)}"]
 
 
 @contextmanager

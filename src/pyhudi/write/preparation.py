@@ -39,7 +39,7 @@ from pyhudi.write.input.schema import (
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
-from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, WriteSource
+from pyhudi.write.input.source import LEAVES, STORED_PATH, InputSpec, Operation, PreparedWrite, WriteSource
 from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, refuse_unfit_index, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
@@ -59,12 +59,15 @@ def prepare_write(
     """Check the input against the table and count it. Raises: Invalid, before the first byte is written.
 
     `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values. `marks_deletes`: an
-    upsert whose column `LEAVES` tells the rows whose keys are deleted.
+    upsert whose column `LEAVES` tells the rows whose keys are deleted. An input may have the column `STORED_PATH`.
     """
     config = snapshot.config
     incoming = source.schema
     if marks_deletes:
         incoming = incoming.remove(incoming.get_field_index(LEAVES))
+    keeps_paths = STORED_PATH in incoming.names
+    if keeps_paths:
+        incoming = incoming.remove(incoming.get_field_index(STORED_PATH))
     refuse_deep_types(incoming)
     refuse_unread_mark(incoming)
     incoming = with_path_texts(incoming, snapshot)
@@ -84,6 +87,8 @@ def prepare_write(
     refuse_unfit_for_hfile(config, schema, keys)
     refuse_unfit_for_lance(config, schema)
     refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
+    if keeps_paths:
+        keys, schema = replace(keys, path_column=STORED_PATH), schema.append(pa.field(STORED_PATH, pa.string()))
     if marks_deletes:
         schema = schema.append(pa.field(LEAVES, pa.bool_()))
     ordering = tuple(name for name in config.ordering if name in schema.names)

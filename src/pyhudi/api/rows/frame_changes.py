@@ -21,7 +21,7 @@ from pyhudi.table.read.plan import plan_snapshot, select_columns
 from pyhudi.table.read.shown_columns import AS_STORED
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.write import Turns
-from pyhudi.write.input.source import LEAVES, Operation, PreparedWrite
+from pyhudi.write.input.source import LEAVES, STORED_PATH, Operation, PreparedWrite
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import WriteResult, run_row_change
 from pyhudi.write.preparation import prepare_write
@@ -35,6 +35,9 @@ ReadRows: TypeAlias = "Callable[[str | None], DataFrame]"
 
 LEAVES_COLUMN = LEAVES
 """A column of the rows of a change: whether the row of its key is deleted."""
+
+STORED_PATH_COLUMN = STORED_PATH
+"""A column of the rows of a change: the partition path that a row stays in; null where its columns tell the path."""
 
 
 @dataclass(frozen=True, slots=True)

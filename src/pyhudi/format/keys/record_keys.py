@@ -6,7 +6,7 @@ over the distinct values.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ class KeySpec:
     only. `has_slashed_dates`: a `-` in the one partition column's text is a `/` in the path. `has_logical_timestamps`:
     timestamps in keys and paths are text, not numbers. `own_generator`: the name of the table's key generator, where
     that is none of Apache Hudi's; `generator`: what is registered under this name, None if nothing is. Such paths tell
-    no values of columns. `paths_tell_values`: whether those of the table's version do.
+    no values of columns. `paths_tell_values`: whether those of the table's version do. `path_column`: the input's
+    column of paths that rows stay in; null in rows whose paths are made.
     """
 
     record_key: tuple[str, ...]
@@ -59,6 +60,7 @@ class KeySpec:
     own_generator: str = ""
     generator: KeyGenerator | None = None
     paths_tell_values: bool = True
+    path_column: str = ""
 
     @property
     def makes_keys(self) -> bool:
@@ -144,6 +146,8 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
 
     Spec: format/layout.md section 4.4. Raises: Invalid for a value that would leave the table's folder.
     """
+    if spec.partition_by and spec.path_column:
+        return _stored_paths(rows, spec)
     if not spec.partition_by:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
 
@@ -159,6 +163,15 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
 
     paths = levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
     return _checked_paths(_chunked(paths))
+
+
+def _stored_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+    stored = one_array(rows.column(spec.path_column))
+    if stored.null_count:
+        missing = pc.is_null(stored)
+        made = one_array(partition_paths(rows.filter(missing), replace(spec, path_column=""))).cast(pa.string())
+        stored = pc.replace_with_mask(stored, missing, made)
+    return _checked_paths(pa.chunked_array([stored]))
 
 
 def _checked_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:

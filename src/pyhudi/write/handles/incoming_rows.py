@@ -14,7 +14,7 @@ from pyhudi.merge.latest import latest_per_key
 from pyhudi.merge.marks import find_deleted
 from pyhudi.merge.rules import MergeRules
 from pyhudi.write.handles.target import WriteTarget
-from pyhudi.write.input.source import ARRIVAL, LEAVES, POSITION
+from pyhudi.write.input.source import ARRIVAL, LEAVES, POSITION, STORED_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> IncomingRows:
     if ARRIVAL in rows.column_names:
         rows = rows.sort_by(ARRIVAL)
 
-    own = [name for name in rows.column_names if name not in (ARRIVAL, LEAVES, POSITION)]
+    own = [name for name in rows.column_names if name not in (ARRIVAL, LEAVES, POSITION, STORED_PATH)]
     folded = fold_rows(rows.select(own), rules)
     entries = folded.entries
 

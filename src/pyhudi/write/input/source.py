@@ -28,6 +28,8 @@ ARRIVAL = "__pyhudi_arrival"
 """A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
 LEAVES = "__pyhudi_leaves"
 """A column of incoming rows: the row moves to another partition, and its key is to go from here."""
+STORED_PATH = "__pyhudi_stored_path"
+"""A column of incoming rows: the partition path that a row lies in and stays in; null where its columns tell."""
 POSITION = "__pyhudi_position"
 """A column of incoming rows: where in the base file of its group a row's key stands; -1 where that is not known."""
 

@@ -3,12 +3,13 @@
 A change is a value. It is checked against a snapshot, and then makes the rows of an ordinary write of that snapshot.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import RECORD_KEY
@@ -20,7 +21,7 @@ from pyhudi.predicate.names import known_names
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.write.input.source import Operation
+from pyhudi.write.input.source import STORED_PATH, Operation
 from pyhudi.write.rows.matching import OpenSkipping, matching_rows
 
 _MOVING: Final = (
@@ -58,7 +59,7 @@ class DeleteWhere:
     def rows(self, snapshot: Snapshot, skipping: OpenSkipping) -> pa.RecordBatchReader:
         names = identity_columns(snapshot)
         found = matching_rows(snapshot, names, self._predicate(snapshot), skipping(snapshot))
-        schema = pa.schema([field for field in snapshot.schema_with_meta if field.name in names])
+        schema = _with_path(pa.schema([field for field in snapshot.schema_with_meta if field.name in names]), snapshot)
         return pa.RecordBatchReader.from_batches(schema, (stored.select(schema.names) for stored, _ in found))
 
     def _predicate(self, snapshot: Snapshot) -> Predicate:
@@ -92,7 +93,9 @@ class UpdateWhere:
 
         def changed() -> Iterator[pa.RecordBatch]:
             for stored, shown in found:
-                rows = with_values(stored.select(schema.names), {a.field.name: a.values(shown) for a in assigned})
+                rows = with_values(
+                    stored.select(schema.names), {a.field.name: a.values(shown) for a in assigned}, snapshot.config
+                )
                 refuse_losing(snapshot, rows, stored, what="update")
                 yield rows
 
@@ -159,9 +162,19 @@ def identity_columns(snapshot: Snapshot) -> list[str]:
 
 
 def whole_rows(snapshot: Snapshot) -> pa.Schema:
-    """The columns of rows that replace stored ones: all of the table's, and the key where a writer made it up."""
+    """The columns of rows that replace stored ones: all of the table's, the key where a writer made it up, and the path
+    of the partition that a row stays in.
+    """
     names = {*snapshot.schema.names, *(() if snapshot.config.record_key else (RECORD_KEY,))}
-    return pa.schema([field for field in snapshot.schema_with_meta if field.name in names])
+    return _with_path(pa.schema([field for field in snapshot.schema_with_meta if field.name in names]), snapshot)
+
+
+def _with_path(schema: pa.Schema, snapshot: Snapshot) -> pa.Schema:
+    """The columns, and `STORED_PATH` if the table has partitions: a path may be another than its row's columns make.
+
+    Example: a global index left a row in its partition, or Apache Hudi spelled the path in another way.
+    """
+    return schema.append(pa.field(STORED_PATH, pa.string())) if snapshot.key_spec.partition_by else schema
 
 
 def columns_shown(snapshot: Snapshot) -> pa.Schema:
@@ -169,10 +182,22 @@ def columns_shown(snapshot: Snapshot) -> pa.Schema:
     return snapshot.shown_columns("snapshot").schema(snapshot.schema_with_meta)
 
 
-def with_values(rows: pa.RecordBatch, values: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The rows with other values in some columns."""
+def with_values(rows: pa.RecordBatch, values: Mapping[str, pa.Array], config: TableConfig) -> pa.RecordBatch:
+    """The rows with other values in some columns. Those with a new value of a partition column lie where that says."""
+    if STORED_PATH in rows.schema.names and not values.keys().isdisjoint(config.partition_by):
+        values = {**values, STORED_PATH: _path_of_same(rows, values, config.partition_by)}
     columns = [values.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _path_of_same(rows: pa.RecordBatch, values: Mapping[str, pa.Array], partition_by: Sequence[str]) -> pa.Array:
+    """The paths of rows whose partition columns have the values that they had; null for others."""
+    same = pa.repeat(pa.scalar(True), len(rows))
+    for name in values.keys() & set(partition_by):
+        new, old = values[name], rows.column(name)
+        both_null = pc.and_(pc.is_null(new), pc.is_null(old))
+        same = pc.and_(same, pc.or_(both_null, pc.fill_null(pc.equal(new, old), False)))
+    return pc.if_else(same, rows.column(STORED_PATH), pa.scalar(None, pa.string()))
 
 
 def refuse_without_schema(snapshot: Snapshot, what: str) -> None:

@@ -12,6 +12,7 @@ from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import ReadPlan, plan_snapshot
 from pyhudi.table.read.shown_columns import AS_STORED, ShownColumns
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.source import STORED_PATH
 
 OpenSkipping: TypeAlias = Callable[[Snapshot], DataSkipping | None]
 """Opens the indexes that reading a snapshot may prune by; None where there are none."""
@@ -31,7 +32,7 @@ class MatchingRows:
     shown: ShownColumns
 
     def __iter__(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """The rows as they are stored, and the same rows as a query shows them."""
+        """The rows as they are stored, with the column `STORED_PATH`, and the same rows as a query shows them."""
         storage = self.snapshot.storage
         for file in self.plan.files:
             for stored in read_planned(storage, self.plan, file, use_threads=True):
@@ -40,7 +41,8 @@ class MatchingRows:
                     mask = self.predicate.mask(shown)
                     stored, shown = stored.filter(mask), shown.filter(mask)
                 if len(stored):
-                    yield stored, shown
+                    path = pa.repeat(pa.scalar(file.partition, pa.string()), len(stored))
+                    yield stored.append_column(STORED_PATH, path), shown
 
 
 def matching_rows(

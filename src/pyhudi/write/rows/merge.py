@@ -203,7 +203,7 @@ class _Bound:
             if clause.assigned is None:
                 yield _marked(own, goes=True)
                 continue
-            changed = with_values(own, clause.values(view.filter(mask)))
+            changed = with_values(own, clause.values(view.filter(mask)), self.snapshot.config)
             self._refuse_moved(clause, changed, own)
             refuse_losing(self.snapshot, changed, own, what=clause.what)
             yield _marked(changed, goes=False)

@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 from pyhudi.engine.spark.sql.stored_as import REFUSED, from_text, stored_as
 from pyhudi.engine.spark.write.keys import quoted
 from pyhudi.errors import Invalid
-from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 
 KIND: Final = "__pyhudi_kind"
 """A column of the pairs: the number of the clause that takes a pair; null where none does."""
@@ -47,7 +47,9 @@ class MergeShape:
 
     `stays`: columns whose values a change must leave, each with the way out. `named_by`: columns that tell rows apart.
     `made_keys`: how keys begin that are made up for new rows; None where rows have keys of their own. `leaves`: the
-    name of the column that marks deletes. `settles_new_rows`: of several new rows of a key the greatest is stored.
+    name of the column that marks deletes. `path`: the name of the column of the paths that rows stay in; empty for a
+    table without partitions. `partition_by`: the columns that paths are made of. `settles_new_rows`: of several new
+    rows of a key the greatest is stored.
     """
 
     table_name: str
@@ -58,6 +60,8 @@ class MergeShape:
     named_by: tuple[str, ...]
     made_keys: str | None
     leaves: str
+    path: str
+    partition_by: tuple[str, ...]
     allows_several_matches: bool
     settles_new_rows: bool
 
@@ -74,6 +78,7 @@ def merged_rows(joined: DataFrame, clauses: Sequence[ClauseValues], shape: Merge
         f.col(KIND),
         *(_final(field, clauses, shape) for field in shape.columns),
         *([_key(clauses, shape)] if shape.made_keys is not None else []),
+        *([_path(clauses, shape)] if shape.path else []),
         _chosen(clauses, lambda clause, _: f.lit(clause.is_delete)).alias(shape.leaves),
     )
     checked = _checked(rows, clauses, shape)
@@ -109,7 +114,9 @@ def _naming(shape: MergeShape) -> dict[str, Column]:
 def _typed(pairs: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
     """The pairs with the old value of each column, and each clause's new ones, cast to the table's types."""
     alias = quoted(shape.alias)
-    names = [field.name for field in shape.columns] + ([RECORD_KEY] if shape.made_keys is not None else [])
+    names = [field.name for field in shape.columns]
+    names += [RECORD_KEY] if shape.made_keys is not None else []
+    names += [PARTITION_PATH] if shape.path else []
     old = [f"{alias}.{quoted(name)} AS {quoted(_OLD + name)}" for name in names]
     structs = [
         f"CASE WHEN {KIND} = {at} THEN named_struct("
@@ -177,6 +184,23 @@ def _key(clauses: Sequence[ClauseValues], shape: MergeShape) -> Column:
     )
     is_new = [at for at, clause in enumerate(clauses) if clause.is_insert]
     return f.when(f.col(KIND).isin(is_new), made).otherwise(old).alias(RECORD_KEY) if is_new else old.alias(RECORD_KEY)
+
+
+def _path(clauses: Sequence[ClauseValues], shape: MergeShape) -> Column:
+    """The partition path that a row stays in; null in a new row, and in one with a new value of a partition column."""
+    path = f.col(quoted(_OLD + PARTITION_PATH))
+
+    def value(clause: ClauseValues, at: int) -> Column:
+        if clause.is_insert:
+            return f.lit(None).cast("string")
+        same = path
+        for name in shape.partition_by:
+            if name in clause.values:
+                new = f.col(quoted(_new_name(at, clause, name)))
+                same = f.when(new.eqNullSafe(f.col(quoted(_OLD + name))), same)
+        return same
+
+    return _chosen(clauses, value, otherwise=path).alias(shape.path)
 
 
 def _chosen(clauses, value, otherwise: Column | None = None) -> Column:  # type: ignore[no-untyped-def]

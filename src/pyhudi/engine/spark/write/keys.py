@@ -1,6 +1,7 @@
 """Record keys and partition paths as native expressions. Their values are those of `format/keys/record_keys.py`."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -92,6 +93,8 @@ def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
     """The partition path; the empty text for an unpartitioned table; null if a time-based value is no time."""
     if not spec.partition_by:
         return f.lit("")
+    if spec.path_column:
+        return f.coalesce(f.col(spec.path_column), partition_path(replace(spec, path_column=""), schema))
 
     levels: list[Column] = []
     for name in spec.partition_by:

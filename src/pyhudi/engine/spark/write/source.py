@@ -49,7 +49,7 @@ from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.slice_catalog import SliceCatalog
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
-from pyhudi.write.input.source import ARRIVAL, LEAVES, InputSpec, RowOrder, Tagging
+from pyhudi.write.input.source import ARRIVAL, LEAVES, STORED_PATH, InputSpec, RowOrder, Tagging
 from pyhudi.write.place.plan import WorkloadProfile, WritePlan
 
 TASKS_PER_CORE = 8
@@ -316,7 +316,12 @@ _SLOTS_MAX = 1_024
 
 _OWN_FIELDS = {
     field.name: field
-    for field in (pa.field(RECORD_KEY, pa.string()), pa.field(ARRIVAL, pa.int64()), pa.field(LEAVES, pa.bool_()))
+    for field in (
+        pa.field(RECORD_KEY, pa.string()),
+        pa.field(ARRIVAL, pa.int64()),
+        pa.field(LEAVES, pa.bool_()),
+        pa.field(STORED_PATH, pa.string()),
+    )
 }
 
 
