@@ -200,3 +200,35 @@ def test_keys_that_name_their_column_stay_so_below_version_9(
         ("id:2", 2), ("id:3", 3), ("id:4", 3),
     ]  # fmt: skip
     assert_same_rows(HudiTable.open(tmp_path / "t").scan().to_arrow(), hudi_120.read(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_times_in_paths_are_spelled_as_by_sql(tmp_path: Path, hudi_120: ReferenceHudi, table_type: str) -> None:
+    """Apache Hudi reads null in a partition column of timestamps from any other path."""
+    options = {"type": table_type, "primaryKey": "id", "orderingFields": "ts"}
+    stated = ", ".join(f"{option} = '{text}'" for option, text in options.items())
+    at = "TIMESTAMP '2021-05-20 10:11:12.5'"
+    theirs = tmp_path / "theirs"
+    name = f"times_{table_type}"
+    hudi_120.sql(
+        f"CREATE TABLE {name} (id INT, ts INT, at TIMESTAMP) USING hudi PARTITIONED BY (at) "
+        f"TBLPROPERTIES ({stated}) LOCATION '{theirs}'"
+    )
+    hudi_120.sql(f"INSERT INTO {name} VALUES (1, 1, {at}), (2, 1, TIMESTAMP '1965-01-02 03:04:05'), (3, 1, NULL)")
+
+    ours = HudiTable.open(theirs)
+    ours.upsert(ours.scan(meta_fields=False, where="id = 1").to_arrow().set_column(1, "ts", pa.array([2], pa.int32())))
+    ours.update({"ts": 3}, where="id = 2")
+    hudi_120.sql(f"UPDATE {name} SET ts = 4 WHERE id = 1")
+
+    found = ours.scan(["id", "ts"]).to_arrow().sort_by("id")
+    assert found.to_pylist() == [{"id": 1, "ts": 4}, {"id": 2, "ts": 3}, {"id": 3, "ts": 1}]
+
+    schema = ours.schema()
+    made = HudiTable.create(
+        tmp_path / "ours", name="t", record_key="id", partition_by="at", ordering="ts", schema=schema, table_version=9
+    )
+    made.insert(ours.scan(meta_fields=False).to_arrow())
+    answer = hudi_120.read(made.path).select(["id", "at", "_hoodie_partition_path"]).sort_by("id").to_pylist()
+    assert [str(row["at"])[:19] for row in answer] == ["2021-05-20 10:11:12", "1965-01-02 03:04:05", "None"]
+    assert answer[0]["_hoodie_partition_path"] == "2021-05-20 10%3A11%3A12"

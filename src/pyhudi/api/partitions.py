@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import WriteCall, write
-from pyhudi.format.keys.record_keys import key_text, partition_values
+from pyhudi.format.keys.record_keys import KeySpec, partition_text, partition_values
+from pyhudi.table.read.path_times import with_path_times
 from pyhudi.table.read.shown_columns import AS_STORED
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
@@ -40,7 +41,7 @@ def overwrite_partitions(
 
 def partition_texts(table: HudiTable, paths: Collection[str]) -> dict[str, dict[str, str | None]]:
     """The texts of partition columns as paths tell them, by path and column. The table is read once."""
-    spec = table._access.snapshot().key_spec
+    spec = _spec(table)
     return {path: dict(partition_values(path, spec)) for path in paths}
 
 
@@ -55,8 +56,13 @@ def text_in_path(table: HudiTable, name: str, value: pa.Scalar) -> str | None:
     The column's paths are made of values as they are, and not of times.
     """
     rows = pa.table({name: pa.array([value.as_py()], value.type)})
-    found: str | None = key_text(rows, name, table._access.snapshot().key_spec)[0].as_py()
+    found: str | None = partition_text(rows, name, _spec(table))[0].as_py()
     return found or None
+
+
+def _spec(table: HudiTable) -> KeySpec:
+    snapshot = table._access.snapshot()
+    return with_path_times(snapshot.key_spec, snapshot)
 
 
 def shows_other_values(table: HudiTable) -> bool:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.java_timestamps import java_timestamp_texts, sql_timestamp_texts
 from pyhudi.format.keys.own_generators import KeyGenerator, run_generator
 from pyhudi.format.keys.timestamp_paths import TimestampSpec
 from pyhudi.format.keys.timestamp_paths import partition_texts as time_partition_texts
@@ -45,7 +46,8 @@ class KeySpec:
     timestamps in keys and paths are text, not numbers. `own_generator`: the name of the table's key generator, where
     that is none of Apache Hudi's; `generator`: what is registered under this name, None if nothing is. Such paths tell
     no values of columns. `paths_tell_values`: whether those of the table's version do. `path_column`: the input's
-    column of paths that rows stay in; null in rows whose paths are made.
+    column of paths that rows stay in; null in rows whose paths are made. `sql_times`: partition columns of timestamps
+    whose paths are a date and a time, as Apache Hudi's SQL makes them.
     """
 
     record_key: tuple[str, ...]
@@ -61,6 +63,7 @@ class KeySpec:
     generator: KeyGenerator | None = None
     paths_tell_values: bool = True
     path_column: str = ""
+    sql_times: tuple[str, ...] = ()
 
     @property
     def makes_keys(self) -> bool:
@@ -129,7 +132,7 @@ def key_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
     """The text of a column's values as part of a key or path."""
     column = rows.column(name)
     if spec.has_logical_timestamps and pa.types.is_timestamp(column.type) and column.type.tz is not None:
-        return logical_timestamp_text(column, name)
+        return java_timestamp_texts(column, name)
     return value_text(column, name)
 
 
@@ -185,6 +188,8 @@ def _checked_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def partition_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
     """The text that a column gives to the partition path, before it is encoded."""
+    if name in spec.sql_times:
+        return sql_timestamp_texts(rows.column(name), name)
     if name not in spec.time_based:
         return key_text(rows, name, spec)
     assert spec.times is not None  # a spec for writing has it
@@ -194,7 +199,7 @@ def partition_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
 def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
     """One level of a partition path from the text of its value."""
     text = value or DEFAULT_PARTITION
-    if spec.is_url_encoded and value:
+    if value and (spec.is_url_encoded or name in spec.sql_times):
         text = _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
     if spec.has_slashed_dates:  # a path with `//` is refused, because a `/` of the value could not be told from a `-`
         text = text.replace("/", "//").replace("-", "/")
@@ -267,7 +272,7 @@ def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
         text = part.removeprefix(f"{name}=") if spec.is_hive_style else part
         if spec.has_slashed_dates:
             text = text.replace("/", "-")
-        if spec.is_url_encoded:
+        if spec.is_url_encoded or name in spec.sql_times:
             text = re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
         values[name] = None if text == DEFAULT_PARTITION else text
 
@@ -312,26 +317,6 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
         "the record key or the partition path"
     )
-
-
-FIRST_GREGORIAN_MS = -12_219_292_800_000
-"""15 October 1582, before which Java's `Timestamp` counts days by another calendar."""
-
-
-def logical_timestamp_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Timestamps as `java.sql.Timestamp.toString` prints them in UTC, milliseconds cut: `2026-01-10 08:30:00.0`.
-
-    Spec: format/layout.md section 5.1. Raises: Invalid for times before 15 October 1582.
-    """
-    micros = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    millis = pc.divide(micros, 1_000)
-    if (pc.min(millis).as_py() or 0) < FIRST_GREGORIAN_MS:
-        raise Invalid(
-            f"column '{name}': expected timestamps from 15 October 1582 on, found an earlier one; as text in a key "
-            "they have no spelling that every writer agrees on"
-        )
-    text = millis.cast(pa.timestamp("ms")).cast(pa.string())
-    return pc.replace_substring_regex(text, r"(\.[0-9]+?)0*$", r"\1")
 
 
 def java_double(value: float) -> str:

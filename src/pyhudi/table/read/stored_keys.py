@@ -16,6 +16,7 @@ from pyhudi.format.keys.record_keys import KeySpec, record_keys
 from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.table.facts.config import KeyKind
+from pyhudi.table.read.path_times import with_path_times
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.merged_slice import SliceReader
@@ -31,10 +32,10 @@ def stored_key_spec(snapshot: Snapshot, *, names_column: bool | None = None) -> 
     """The table's keys in the spelling of its rows. Most tables have one spelling, and need no look.
 
     `names_column`: the spelling of a table without rows, of a version that has both; None: the version's own.
-    Requests: a commit, a listing of one of its partitions, and the footer of a base file; where that does not tell, the
-    first rows of two columns.
+    Requests: as `with_path_times`; a commit, a listing of one of its partitions, and the footer of a base file; where
+    that does not tell, the first rows of two columns.
     """
-    spec, config = snapshot.key_spec, snapshot.config
+    spec, config = with_path_times(snapshot.key_spec, snapshot), snapshot.config
     if config.key_kind is not KeyKind.COMPLEX or len(spec.record_key) != 1 or not config.has_meta_fields:
         return spec
     is_named = _is_named(snapshot, spec)

@@ -18,11 +18,11 @@ from pyhudi.engine.spark.write.timestamp_paths import print_wall
 from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.date_patterns import output_pattern
+from pyhudi.format.keys.java_timestamps import FIRST_GREGORIAN_MS
 from pyhudi.format.keys.record_keys import (
     DEFAULT_PARTITION,
     EMPTY_COMPONENT,
     ESCAPED_CHARACTERS,
-    FIRST_GREGORIAN_MS,
     NULL_COMPONENT,
     KeySpec,
     missing_keys,
@@ -99,7 +99,7 @@ def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
     levels: list[Column] = []
     for name in spec.partition_by:
         text = partition_text(name, schema, spec)
-        level = _url_encoded(text) if spec.is_url_encoded else text
+        level = _url_encoded(text) if spec.is_url_encoded or name in spec.sql_times else text
         if spec.has_slashed_dates:
             level = f.translate(f.regexp_replace(level, "/", "//"), "-", "/")
         if name not in spec.time_based:
@@ -112,6 +112,8 @@ def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
 
 def partition_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
     """A column's text for the partition path, before it is encoded; null if a time-based value is no time."""
+    if name in spec.sql_times:
+        return print_wall(_millis_of(name, schema), _SQL_TIMESTAMP)
     if name not in spec.time_based:
         return key_text(name, schema, spec)
     assert spec.times is not None  # a spec made for writing has it
@@ -141,13 +143,18 @@ def key_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
     if not (spec.has_logical_timestamps and pa.types.is_timestamp(kind) and kind.tz is not None):
         return value_text(name, schema)
 
+    return f.regexp_replace(print_wall(_millis_of(name, schema), _LOGICAL_TIMESTAMP), r"(\.[0-9]+?)0*$", "$1")
+
+
+def _millis_of(name: str, schema: pa.Schema) -> Column:
+    """Milliseconds since 1970. Fails for times whose text not every writer agrees on."""
     micros = micros_of(name, schema)
     millis = f.round((micros - micros % 1_000) / 1_000).cast("long")
-    text = f.regexp_replace(print_wall(millis, _LOGICAL_TIMESTAMP), r"(\.[0-9]+?)0*$", "$1")
     too_old = f.lit(f"column '{name}': timestamps before 15 October 1582 cannot be text in a key")
-    return f.when(millis < FIRST_GREGORIAN_MS, f.raise_error(too_old).cast("string")).otherwise(text)
+    return f.when(millis < FIRST_GREGORIAN_MS, f.raise_error(too_old).cast("long")).otherwise(millis)
 
 
+_SQL_TIMESTAMP = output_pattern("yyyy-MM-dd HH:mm:ss", option="")
 _LOGICAL_TIMESTAMP = output_pattern("yyyy-MM-dd HH:mm:ss.SSS", option="")
 
 
