@@ -20,7 +20,7 @@ from pyhudi.format.names import PROPERTIES, PROPERTIES_BACKUP
 from pyhudi.format.properties import encode_table_properties
 from pyhudi.format.schema.conversion import avro_from_arrow, record_name
 from pyhudi.options.read_options import SOURCE_FOLDER
-from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.resolve import check_table_facts, find_fact, merge_options
 from pyhudi.options.table_facts import Fact
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.bootstrap.folder import claim_folder, refuse_others
@@ -201,6 +201,7 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
     refuse_others(access.storage)
 
     found = look_at_source(call.source, call.new, modes, settings, executor)
+    check_table_facts(call.options, found.config.facts())
     unknown = next((name for name in call.columns if name not in found.schema.names), None)
     if unknown is not None:
         raise Invalid(

@@ -5,6 +5,9 @@ from typing import Any, Final
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.inspect.bootstrap import SourceMapping, read_bootstrap_partitions, read_source_mappings
+from pyhudi.options.names import canonical_name
+from pyhudi.options.table_facts import Fact
+from pyhudi.options.verdicts import find_entry
 from pyhudi.spark.procedures.procedure import (
     FILTER,
     PATH,
@@ -18,7 +21,9 @@ from pyhudi.spark.procedures.procedure import (
     limit,
     number,
 )
+from pyhudi.spark.table_facts import stated_facts
 from pyhudi.sql.words import Cursor
+from pyhudi.versions import NEW_TABLE_VERSION
 
 _INDEX: Final = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
 _SELECTOR: Final = "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector"
@@ -27,7 +32,7 @@ _ROWS: Final = "org.apache.hudi.bootstrap.SparkParquetBootstrapDataProvider"
 _PAYLOAD: Final = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 _FIXED: Final = {
     "bootstrap_index_class": _INDEX, "full_bootstrap_input_provider": _ROWS, "schema_provider_class": "",
-    "enable_hive_sync": False, "props_file_path": "", "bootstrap_overwrite": False,
+    "enable_hive_sync": False, "props_file_path": "",
 }  # fmt: skip
 """Arguments of which only the default can be."""
 
@@ -39,26 +44,39 @@ _SORTED_BY: Final = {
 
 
 def _run_bootstrap(call: Invocation) -> list[Row]:
-    """The table gets no entry in the catalog: `CREATE TABLE … LOCATION` makes one."""
+    """The table gets no entry in the catalog: `CREATE TABLE … LOCATION` makes one. Where a table lies already, none is
+    made, whatever `bootstrap_overwrite` says.
+    """
     for name, only in _FIXED.items():
         if call[name] != only:
             raise Unsupported(f"CALL run_bootstrap: {name} => '{call[name]}': expected it to be left out")
     cursor = Cursor(str(call["table"]))
     name = cursor.name("a table's name")[-1]
     cursor.end()
-    options = call.options(**{"hoodie.bootstrap.mode.selector": call["selector_class"]})
+    given = {**call.session.session_options, **call.options()}
+    facts = stated_facts({option: text for option, text in given.items() if _states_fact(option)})
+    options = {option: text for option, text in call.options().items() if not _states_fact(option)}
+    options.setdefault("hoodie.bootstrap.mode.selector", str(call["selector_class"]))
     properties: dict[str, Any] = {"hoodie.table.base.file.format": str(call["base_file_format"]).upper()}
     if call["payload_class"] != _PAYLOAD:
         properties["hoodie.datasource.write.payload.class"] = call["payload_class"]
-    if call["key_generator_class"] != _KEYS:
-        properties["hoodie.datasource.write.keygenerator.class"] = call["key_generator_class"]
+    generator = str(call["key_generator_class"])
+    if generator != _KEYS:
+        by = "type" if generator.isupper() else "class"
+        properties[f"hoodie.datasource.write.keygenerator.{by}"] = generator
     partition_by = [one.strip() for one in str(call["partition_path_field"]).split(",") if one.strip()]
     HudiTable.bootstrap(
-        str(call["bootstrap_path"]), str(call["base_path"]), name=name,
+        str(call["bootstrap_path"]), str(call["base_path"]), name=name, ordering=facts.ordering,
+        table_version=facts.version or NEW_TABLE_VERSION,
         record_key=[one.strip() for one in str(call["rowKey_field"]).split(",")], partition_by=partition_by or None,
         table_type=str(call["table_type"]).upper(), properties=properties, options=options, spark=call.spark,
     )  # fmt: skip
     return [(0,)]
+
+
+def _states_fact(option: str) -> bool:
+    """Whether an option states the version or the ordering columns of a new table."""
+    return find_entry(canonical_name(option)).fact in (Fact.VERSION, Fact.ORDERING)
 
 
 def _show_bootstrap_mapping(call: Invocation) -> list[Row]:

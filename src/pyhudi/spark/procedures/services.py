@@ -1,6 +1,7 @@
 """Procedures that run and show compactions, clusterings, the expiry of partitions, and archiving."""
 
 import re
+from collections.abc import Iterable
 
 from pyhudi.api.partitions import living_partitions
 from pyhudi.errors import Invalid
@@ -41,6 +42,12 @@ def _instants(call: Invocation) -> list[str] | None:
     return [one.strip() for text in said for one in text.split(",") if one.strip()] if said else None
 
 
+def _pending(call: Invocation, planned: Iterable[PlannedService]) -> list[str]:
+    """The plans to carry out: the oldest that are pending, at most `limit`."""
+    pending = sorted(one.instant.requested for one in planned if one.instant.completed is None)
+    return pending if call["limit"] is None else pending[: max(0, int(call["limit"]))]
+
+
 def _compaction(one: PlannedService) -> Row:
     return one.instant.requested, one.groups, one.instant.state
 
@@ -50,10 +57,10 @@ def _run_compaction(call: Invocation) -> list[Row]:
     before = {one.instant for one in read_compactions(call.table)}
     if operation == "schedule":
         call.table.schedule_compaction(options=options)
-    elif chosen is not None:
-        call.table.compact(instants=chosen, options=options, spark=call.spark)
-    elif operation == "execute" and not any(one.action == "compaction" for one in before):
-        return []
+    elif chosen is not None or operation == "execute":
+        pending = _pending(call, read_compactions(call.table)) if chosen is None else chosen
+        if pending:
+            call.table.compact(instants=pending, options=options, spark=call.spark)
     else:
         call.table.compact(options=options, spark=call.spark)
     return call.limited(_compaction(one) for one in read_compactions(call.table) if one.instant not in before)
@@ -80,8 +87,14 @@ def _run_clustering(call: Invocation) -> list[Row]:
     before = {one.instant for one in read_clusterings(call.table)}
     if operation == "schedule":
         call.table.schedule_clustering(partitions=partitions, options=options)
-    elif operation == "execute" or chosen is not None:
-        call.table.run_clusterings(instants=chosen, options=options, spark=call.spark)
+    elif chosen is not None or operation == "execute":
+        pending = _pending(call, read_clusterings(call.table)) if chosen is None else chosen
+        if pending:
+            call.table.run_clusterings(instants=pending, options=options, spark=call.spark)
+    elif _pending(call, read_clusterings(call.table)):  # a plan first: it leaves out what pending plans take
+        call.table.schedule_clustering(partitions=partitions, options=options)
+        pending = _pending(call, read_clusterings(call.table))
+        call.table.run_clusterings(instants=pending, options=options, spark=call.spark)
     else:
         call.table.cluster(partitions=partitions, options=options, spark=call.spark)
     shows = bool(call["show_involved_partition"])
