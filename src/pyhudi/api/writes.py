@@ -41,7 +41,7 @@ from pyhudi.txn.action.session import TableAccess, WriteSession
 from pyhudi.txn.action.write import OneTurn, Turns, TwoTurns
 from pyhudi.txn.conflicts.verdict import PlanOutdated
 from pyhudi.versions import LogNaming
-from pyhudi.write.input.inserts import as_deletes
+from pyhudi.write.input.inserts import as_deletes, updates_stored
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import (
@@ -92,6 +92,8 @@ def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall
     deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
     if deletes:
         operation = as_deletes(operation)
+    elif updates_stored(operation, settings, snapshot.config):
+        operation = Operation.UPSERT
     course = WriteCourse(handle, snapshot, merged, settings, operation, call)
 
     access, source = _source(handle, data, call.options)

@@ -17,8 +17,6 @@ REFUSED: dict[str, Entry] = {
         ("hoodie.datasource.overwrite.mode", (), "insert_overwrite replaces the partitions of its rows, "
          "insert_overwrite_table all"),
         ("hoodie.bulkinsert.overwrite.operation.type", (), _OPERATION),
-        ("hoodie.merge.allow.duplicate.on.inserts", ("true",), "hoodie.datasource.insert.dup.policy says what becomes "
-         "of an inserted row whose key is stored"),
         ("hoodie.merge.data.validation.enabled", ("false",), "the rows of a merge are counted as they are written"),
         ("hoodie.copyonwrite.insert.auto.split", ("true",), "hoodie.parquet.max.file.size says how large files get"),
         ("hoodie.payload.update.on.same.ordering.field", ("false",), "of equal ordering values the later wins"),

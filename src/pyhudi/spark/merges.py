@@ -212,7 +212,8 @@ class _Merge:
     def _values(self, clause: MergeClause, assigned: Mapping[str, str], snapshot: Snapshot) -> ClauseValues:
         if clause.action is Action.INSERT:
             config = snapshot.config
-            for name in (*config.record_key, *config.ordering):
+            compared = () if config.merge_mode is MergeMode.COMMIT_TIME else config.ordering
+            for name in (*config.record_key, *compared):
                 if name not in assigned:
                     raise Invalid(
                         f"MERGE … NOT MATCHED THEN INSERT: expected a value for column '{name}' of table "

@@ -43,7 +43,13 @@ class InsertSettings:
 
         Seen: 1.0.2 upserts into a table with key and ordering columns, and inserts into others; what is to drop or
         refuse stored keys is an insert there. 1.2.0 upserts by mode `upsert` where rows are combined.
+        Raises: Invalid for a bulk insert in strict mode into a table with keys, as in 1.2.0.
         """
+        if has_keys and self.is_bulk and self.mode == "strict" and not self.operation:
+            raise Invalid(
+                "option 'hoodie.sql.insert.mode'='strict': expected an insert that looks its keys up, found "
+                "'hoodie.sql.bulk.insert.enable'='true', which stores a key twice; leave one of them out"
+            )
         asked = self.operation or self._older()
         if not asked:
             upserts = has_ordering or (combines and self.mode == "upsert")

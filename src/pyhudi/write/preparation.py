@@ -16,6 +16,7 @@ from pyhudi.format.schema.conversion import (
     required_columns,
 )
 from pyhudi.format.schema.differences import describe_changes, undone_changes
+from pyhudi.merge.rules import MergeMode
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -94,7 +95,8 @@ def prepare_write(
     ordering = tuple(name for name in config.ordering if name in schema.names)
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
-    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
+    compared = ordering if operation.is_tagged and config.merge_mode is not MergeMode.COMMIT_TIME else ()
+    spec = InputSpec(schema, keys, compared, required, order=order)
     if buckets is None and operation is Operation.UPSERT and keys.partition_by:
         refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
     settles = buckets is None and settles_partitions(operation, spec, settings)

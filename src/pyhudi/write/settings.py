@@ -59,6 +59,8 @@ class WriteSettings:
     `bloom_entries`: the keys that each filter has room for; None: the keys of its file, where Apache Hudi takes 60,000.
     `bloom_false_positive_rate`: 1e-9, so that a hit nearly always is one.
     `combine_before_insert`: off, because an insert promises no uniqueness and then needs no sort.
+    `keeps_doubled_inserts`: if off, an insert of a stored key updates its row. Apache Hudi then looks only at the keys
+    of the files that it fills up.
     `insert_duplicates`: rows whose key is stored already are kept, dropped, or an error.
     `index_class`: the name of an index of the user's own, which is asked instead of `index_type`; empty: none.
     `bucket_options`: what the options say of the index and its buckets, to be compared with the table
@@ -108,6 +110,7 @@ class WriteSettings:
     bloom_false_positive_rate: float = rate("hoodie.index.bloom.fpp", 1e-9)
     bloom_entries_max: int = count("hoodie.bloom.index.filter.dynamic.max.entries", 100_000)
     combine_before_insert: bool = flag("hoodie.combine.before.insert", False)
+    keeps_doubled_inserts: bool = flag("hoodie.merge.allow.duplicate.on.inserts", True)
     combine_before_upsert: bool = flag("hoodie.combine.before.upsert", True)
     combine_before_delete: bool = flag("hoodie.combine.before.delete", True)
     insert_duplicates: DuplicatePolicy = "none"

@@ -25,6 +25,9 @@ _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a type may become. Apache Hudi converts stored values of these alike (0.15.0 to 1.2.0)."""
 
+_WHOLE_DIGITS: Final = {"int": 10, "long": 19}
+"""The most digits of whole numbers, which may become decimals with as many before the point."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -242,9 +245,12 @@ def _retyped(siblings: Siblings, change: ChangeType) -> Siblings:
     if wanted.kind == stored.kind:
         return siblings
     if not _widens(stored.kind, wanted.kind):
-        fit = ", ".join(_WIDER.get(stored.kind, ())) or (
-            "decimals with no fewer digits before and behind the point" if decimal_digits(stored.kind) else "no other"
-        )
+        fitting = list(_WIDER.get(stored.kind, ()))
+        if stored.kind in _WHOLE_DIGITS:
+            fitting.append(f"decimals with {_WHOLE_DIGITS[stored.kind]} or more digits before the point")
+        elif decimal_digits(stored.kind):
+            fitting.append("decimals with no fewer digits before and behind the point")
+        fit = ", ".join(fitting) or "no other"
         raise Invalid(
             f"column '{change.path}': {stored.kind} cannot become {wanted.kind}: stored values would be lost or read "
             f"otherwise; {stored.kind} may become: {fit}. Add a column of the new type instead"
@@ -257,6 +263,8 @@ def _widens(stored: str, wanted: str) -> bool:
     if before is not None and after is not None:
         whole = after[0] - after[1] >= before[0] - before[1]
         return whole and after[1] >= before[1] and after[0] <= DECIMAL_DIGITS_MAX
+    if after is not None and stored in _WHOLE_DIGITS:
+        return after[0] - after[1] >= _WHOLE_DIGITS[stored] and after[0] <= DECIMAL_DIGITS_MAX
     return wanted in _WIDER.get(stored, ())
 
 

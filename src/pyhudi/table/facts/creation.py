@@ -179,6 +179,12 @@ def _change_data(new: NewTable, version: TableVersion) -> dict[str, str]:
     return {CDC_ENABLED: "true", CDC_MODE: text.lower() if version.has_low_change_modes else text}
 
 
+def _strategy(new: NewTable) -> str:
+    """The merge strategy that the options name; empty if they name none."""
+    named = (new.properties.get(name, "") for name in fact_names(Fact.MERGE_MODE) if name.endswith("merge.strategy.id"))
+    return next(filter(None, named), "")
+
+
 def _merge_mode(new: NewTable, version: TableVersion) -> str:
     """The merge mode: as the options state it (as mode, payload class or strategy id), else as the ordering implies.
 
@@ -245,7 +251,7 @@ def _ordering(new: NewTable, version: TableVersion) -> dict[str, str]:
 
 def _merging_by_mode_and_payload(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
     stated = _payload_and_ordering(new, version, mode)
-    _, strategy = _PAYLOADS.get(mode, ("", new.properties.get("hoodie.record.merge.strategy.id", "")))
+    _, strategy = _PAYLOADS.get(mode, ("", _strategy(new)))
     strategy = strategy or (PAYLOAD_ID if "hoodie.compaction.payload.class" in stated else "")
     return {**({version.strategy_property: strategy} if strategy else {}), **stated}
 
@@ -254,7 +260,7 @@ def _merging_by_mode(new: NewTable, version: TableVersion, mode: str) -> dict[st
     """Seen: 1.2.0 stores no strategy id for the built-in modes. It stores a payload class under another name, with
     properties that describe what the class does.
     """
-    payload, strategy = _payload(new), new.properties.get("hoodie.record.merge.strategy.id", "")
+    payload, strategy = _payload(new), _strategy(new)
     ordering = _ordering(new, version)
 
     if (known := LEGACY_PAYLOADS.get(short_class_name(payload))) is not None:

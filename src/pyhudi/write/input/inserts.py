@@ -5,6 +5,7 @@ from typing import assert_never
 from pyhudi.errors import Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.options.entries import DELETE_PAYLOAD
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.write.input.source import Operation, RowOrder, TaggedInput
 from pyhudi.write.settings import WriteSettings
 
@@ -57,6 +58,12 @@ def as_deletes(operation: Operation) -> Operation:
             "rows are deletes: it would add none of them"
         )
     return Operation.DELETE
+
+
+def updates_stored(operation: Operation, settings: WriteSettings, config: TableConfig) -> bool:
+    """Whether an insert is an upsert, because rows whose key is stored are not to stand beside the stored ones."""
+    asks = operation is Operation.INSERT and not settings.keeps_doubled_inserts
+    return asks and settings.insert_duplicates == "none" and bool(config.record_key)
 
 
 def refuse_unchecked(operation: Operation, settings: WriteSettings, *, table_name: str) -> None:

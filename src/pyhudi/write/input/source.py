@@ -82,7 +82,7 @@ class RowOrder(Enum):
 class InputSpec:
     """What to make of the input: its columns as the table types them, keys, and what must not be null.
 
-    `schema`: the columns to carry, without meta fields. `ordering`: ordering columns among them.
+    `schema`: the columns to carry, without meta fields. `ordering`: those among them that rows are compared by.
     `required`: columns that the table's schema says are never null. `numbers_rows`: rows of different partitions
     will be settled against each other, so that their order must not get lost. `order`: of rows in new file groups.
     """

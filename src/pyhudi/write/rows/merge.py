@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.merge.rules import MergeMode
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.snapshot import Snapshot
@@ -123,7 +124,8 @@ class _Bound:
                 f"merge into table '{config.name}': when_not_matched_insert expects record key columns, found keys "
                 "that the writer makes up; insert the new rows by insert"
             )
-        needed = [*identity_columns(self.snapshot), *config.ordering]
+        compared = () if config.merge_mode is MergeMode.COMMIT_TIME else config.ordering
+        needed = [*identity_columns(self.snapshot), *compared]
         for clause in self.inserts:
             given = {one.field.name for one in clause.assigned or ()}
             missing = [name for name in needed if name in self.snapshot.schema.names and name not in given]
