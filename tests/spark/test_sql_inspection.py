@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi import Conflict, Invalid, NotFound, Unsupported
+from pyhudi import Conflict, HudiTable, Invalid, NotFound, Unsupported
 from pyhudi.format.names import marker_folder
 from tests.spark.test_sql_procedures import asked
 from tests.spark.test_sql_statements import CREATE, FIRST, Sql, own_database, used
@@ -184,7 +184,11 @@ def test_a_table_is_bootstrapped_and_its_sources_shown(shown: Sql, tmp_path: Pat
     )
     with pytest.raises(Unsupported, match="enable_hive_sync"):
         shown(f"{call}, enable_hive_sync => true)")
-    assert asked(shown, f"{call})") == [{"status": 0}]
+    facts = "options => 'hoodie.datasource.write.precombine.field=id,hoodie.write.table.version=9'"
+    generator = "bootstrap_overwrite => true, key_generator_class => 'SIMPLE'"
+    assert asked(shown, f"{call}, {generator}, {facts})") == [{"status": 0}]
+    booted = HudiTable.open(f"{tmp_path}/booted")
+    assert (booted.ordering, booted.table_version) == (("id",), 9)
     assert asked(shown, f"CALL show_bootstrap_partitions(path => '{tmp_path}/booted')") == [
         {"indexed_partitions": "dt=x"}
     ]

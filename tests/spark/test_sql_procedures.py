@@ -76,7 +76,14 @@ def test_services_run(filled: Sql) -> None:
     assert (clustered["state"], clustered["involved_partitions"]) == ("COMPLETED", "dt=x,dt=y")
     assert len(asked(filled, "CALL show_clustering('t')")) == 1
     filled("UPDATE t SET name = 'newer' WHERE dt = 'x'")
-    filled("CALL run_compaction(op => 'run', table => 't')")
+    assert asked(filled, "CALL run_compaction(op => 'execute', table => 't')") == []  # nothing is planned
+    asked(filled, "CALL run_compaction(op => 'schedule', table => 't')")
+    filled("SET hoodie.compact.inline = false")
+    filled("UPDATE t SET name = 'newest' WHERE dt = 'x'")
+    filled("RESET hoodie.compact.inline")
+    assert asked(filled, "CALL run_compaction(op => 'execute', table => 't', limit => 0)") == []
+    (done,) = asked(filled, "CALL run_compaction(op => 'execute', table => 't')")
+    assert done["state"] == "COMPLETED"
     for waits in ("trigger_max_commits => 9", "schedule_in_line => false", "options => 'hoodie.clean.max.commits=9'"):
         assert asked(filled, f"CALL run_clean(table => 't', retain_commits => 1, {waits})") == []
     cleaned = asked(filled, "CALL run_clean(table => 't', retain_commits => 1, trigger_max_commits => 1)")
@@ -84,7 +91,7 @@ def test_services_run(filled: Sql) -> None:
     assert len(asked(filled, "CALL show_cleans(table => 't')")) == 1
     assert asked(filled, "CALL run_ttl(table => 't', retain_days => 1)") == []
     assert asked(filled, "CALL archive_commits(table => 't')") == [{"result": 0}]
-    assert filled.rows("t", "id, name") == [(1, "newer"), (2, "newer"), (3, "c")]
+    assert filled.rows("t", "id, name") == [(1, "newest"), (2, "newest"), (3, "c")]
 
 
 def test_savepoints_and_rollbacks(filled: Sql) -> None:

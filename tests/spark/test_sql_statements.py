@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pyhudi.spark
@@ -741,3 +742,25 @@ def test_errors_of_a_table_keep_their_class(sql: Sql) -> None:
     for call in calls_of(sql):
         with pytest.raises(NotFound, match="/nowhere"):
             call()
+
+
+@pytest.mark.parametrize("table_type", TABLE_TYPES)
+def test_a_row_is_changed_in_the_partition_that_it_lies_in(sql: Sql, table_type: str) -> None:
+    sql(f"{CREATE} (type = '{table_type}', primaryKey = 'id', preCombineField = 'ts')")
+    sql(FIRST)
+    staying = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
+    moved = pa.table({"id": pa.array([1], pa.int32()), "name": ["A"], "ts": [11], "dt": ["y"]})
+    sql.table("t").upsert(moved, options=staying)  # the row stays in the partition of x
+
+    sql("UPDATE t SET name = 'B' WHERE id = 1")
+    assert sql.rows("t", "id, name, dt, _hoodie_partition_path") == [
+        (1, "B", "y", "dt=x"), (2, "b", "x", "dt=x"), (3, "c", "y", "dt=y"),
+    ]  # fmt: skip
+    source = "(SELECT 1 AS id, 'C' AS name, 12L AS ts, 'y' AS dt UNION ALL SELECT 4, 'd', 1L, 'z')"
+    sql(f"MERGE INTO t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert sql.rows("t", "id, name, dt, _hoodie_partition_path") == [
+        (1, "C", "y", "dt=x"), (2, "b", "x", "dt=x"), (3, "c", "y", "dt=y"), (4, "d", "z", "dt=z"),
+    ]  # fmt: skip
+
+    sql("DELETE FROM t WHERE id = 1")
+    assert sql.rows("t", "id") == [(2,), (3,), (4,)]

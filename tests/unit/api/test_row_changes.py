@@ -303,3 +303,69 @@ def test_a_value_may_be_made_of_a_meta_field(value: Any) -> None:
 
     (row,) = table.scan(where="id = 'a'").to_arrow().to_pylist()
     assert row["city"].removeprefix("a") == requested
+
+
+STAYING = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
+STAYED = pa.table({"id": ["a"], "city": ["rome"], "ts": [6], "n": pa.array([10], pa.int32())})
+
+
+@pytest.mark.parametrize("kind,version", TABLES)
+def test_a_row_that_lies_in_another_partition_than_its_columns_say_is_changed_there(kind: str, version: int) -> None:
+    table = make(kind, version)
+    table.upsert(STAYED, options=STAYING)  # the row stays in the partition of oslo
+
+    result = table.update({"n": 11}, where="id = 'a'")
+    assert (result.updated, result.inserted) == (1, 0)
+    assert table.merge(
+        STAYED.set_column(2, "ts", [[7]]), on="target.id = source.id", when_matched_update=True,
+        when_not_matched_insert=True,
+    ).updated == 1  # fmt: skip
+    assert rows(table) == {"a": 10, "b": 2, "c": None, "d": 4}
+
+    assert table.delete(where="id = 'a'").deleted == 1
+    assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("kind,version", TABLES)
+def test_commit_time_ordering_takes_rows_without_an_ordering_value(kind: str, version: int) -> None:
+    table = make(kind, version, properties={"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
+
+    table.upsert(pa.table({"id": ["a", "a"], "city": ["oslo"] * 2, "ts": [1, None], "n": [8, 9]}, schema=SCHEMA))
+    table.merge(pa.table({"id": ["e"]}), when_not_matched_insert={"id": "source.id", "city": "'oslo'"})
+
+    assert rows(table) == {"a": 8, "b": 2, "c": None, "d": 4, "e": None}
+    if kind == "MERGE_ON_READ":
+        table.compact()
+        assert rows(table) == {"a": 8, "b": 2, "c": None, "d": 4, "e": None}
+
+
+@pytest.mark.parametrize("kind,version", TABLES)
+def test_an_insert_that_may_not_double_keys_updates_stored_rows(kind: str, version: int) -> None:
+    table = make(kind, version)
+    change = pa.table({"id": ["a", "e"], "city": ["oslo"] * 2, "ts": [6, 6], "n": [9, 5]}, schema=SCHEMA)
+
+    table.insert(change, options={"hoodie.merge.allow.duplicate.on.inserts": "false"})
+
+    assert rows(table) == {"a": 9, "b": 2, "c": None, "d": 4, "e": 5}
+    assert table.scan().count() == 5
+
+
+@pytest.mark.parametrize("kind,version", TABLES)
+def test_times_in_paths_are_spelled_as_the_stored_paths_are(kind: str, version: int) -> None:
+    """Apache Hudi's SQL writes a date and a time, its DataFrame writer microseconds."""
+    schema = pa.schema([("id", pa.string()), ("at", pa.timestamp("us", "UTC")), ("n", pa.int32())])
+    when = pa.scalar(1_621_505_472_500_000, pa.timestamp("us", "UTC"))
+    some = pa.table({"id": ["a", "b"], "at": pa.array([when.as_py(), None], schema.field("at").type), "n": [1, 2]},
+                    schema=schema)  # fmt: skip
+    for stated, path in ((schema, "2021-05-20 10%3A11%3A12"), (None, "1621505472500000")):
+        table = HudiTable.create(
+            "unused", name="t", record_key="id", partition_by="at", table_type=kind, table_version=version,
+            schema=stated, storage=MemoryStorage(),
+        )  # fmt: skip
+        table.upsert(some)
+        table.upsert(some.slice(0, 1))
+        table.update({"n": 5}, where="id = 'a'")
+
+        read = table.scan(["id", "n", "_hoodie_partition_path"], where="at is not null").to_arrow().to_pylist()
+        assert read == [{"id": "a", "n": 5, "_hoodie_partition_path": path}]
+        assert table.scan().count() == 2

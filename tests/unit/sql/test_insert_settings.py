@@ -28,6 +28,14 @@ def test_an_option_arrives_in_its_field_and_nowhere_else(field: str, option: str
     assert all(getattr(settings, name) == getattr(default, name) for name in others)
 
 
+def test_a_strict_bulk_insert_is_refused_where_keys_could_repeat() -> None:
+    settings = InsertSettings(is_bulk=True, mode="strict")
+
+    with pytest.raises(Invalid, match="stores a key twice"):
+        settings.operation_for(has_keys=True, has_ordering=False, drops=False, combines=False)
+    assert settings.operation_for(has_keys=False, has_ordering=False, drops=False, combines=False) == "bulk_insert"
+
+
 def test_every_field_has_an_option() -> None:
     assert {f.name for f in fields(InsertSettings)} == {field for field, *_ in EACH}
     assert {option for _, option, *_ in EACH} == OF_SQL

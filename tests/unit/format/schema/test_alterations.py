@@ -125,6 +125,7 @@ REFUSED: list[tuple[Alteration, str]] = [
     (Drop("tags.element.name"), "is the last one"),
     (Move("fare", Place(after="fare")), "found itself"),
     (ChangeType("fare", pa.bool_()), "int cannot become boolean"),
+    (ChangeType("fare", pa.decimal128(11, 2)), "decimals with 10 or more digits"),
     (ChangeType("price", pa.decimal128(10, 3)), "no fewer digits"),
     (ChangeType("prices.key", pa.int64()), "string cannot become long"),
     (ChangeType("home", pa.string()), "expected a simple type"),
