@@ -52,12 +52,14 @@ def read_folder_sizes(path: str, *, of_subfolders: bool) -> list[FolderSize]:
 def find_invalid_parquet(path: str, partitions: Collection[str], instants: Collection[str]) -> Iterator[str]:
     """The Parquet files at a path that do not open, by path. One read of each footer.
 
-    `partitions`, `instants`: only files in folders of these partitions, only base files of these instants; empty: all.
+    `partitions`, `instants`: only files in folders of these partitions or below them, such as `year=2026`, only base
+    files of these instants; empty: all.
     """
+    wanted = [f"{one.removesuffix('*').rstrip('/')}/" for one in partitions]
     storage = open_storage(parse_location(path))
     root = storage.location.uri.rstrip("/")
     for folder in _folders(storage, "", passes_over=HOODIE):
-        if partitions and folder not in partitions:
+        if wanted and not f"{folder}/".startswith(tuple(wanted)):
             continue
         for file in storage.list(folder):
             name = file.path.rpartition("/")[2]

@@ -48,6 +48,8 @@ def key_properties(
     """
     fields = _typed_fields(partition_by, options)
     kind = _key_generator(record_key, fields, options)
+    if kind == "CUSTOM":  # Seen: 1.2.0 takes a column without a kind so
+        fields = tuple(field if ":" in field else f"{field}:SIMPLE" for field in fields)
     _refuse_slashed_dates(kind, fields, options)
     stored_as_kind = version.key_generator is KeyGeneratorForm.KIND
     own = _own_generator(options) if kind == "OTHER" else ""
@@ -120,9 +122,6 @@ def _key_generator(record_key: tuple[str, ...], fields: tuple[str, ...], options
             )
         case "TIMESTAMP" if len(fields) != 1 or ":" in fields[0]:
             raise Invalid(f"key generator TIMESTAMP: expected one partition column, without a kind, found {shown}")
-        case "CUSTOM" if not all(":" in field for field in fields):
-            raise Invalid(f"key generator CUSTOM: expected partition columns as 'name:SIMPLE' or 'name:TIMESTAMP', "
-                          f"found {shown}")  # fmt: skip
         case "SIMPLE" | "COMPLEX" | "TIMESTAMP" if any(":" in field for field in fields):
             raise Invalid(f"key generator {kind}: expected partition columns without kinds, found {shown}")
     return kind

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.keys.date_patterns import DatePattern, input_pattern, output_pattern
-from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.format.keys.record_keys import KeySpec, value_text
 from pyhudi.format.keys.timestamp_paths import TimestampSpec, TimestampType, TimeUnit, refuse_type, zone_of
 from pyhudi.options.names import canonical_name
 from pyhudi.options.table_facts import split_fields
@@ -182,8 +182,12 @@ def _is_all_digits(pattern: DatePattern) -> bool:
 
 
 def refuse_unwritable_keys(properties: Mapping[str, str], schema: pa.Schema | None) -> None:
-    """Refuse properties of a new table that give rows no partition path. Raises: Invalid, Unsupported."""
+    """Refuse properties and columns of a new table that give rows no key or partition path. Raises: Invalid,
+    Unsupported.
+    """
     config = table_facts(properties, path="hoodie.properties")
     spec = KeySettings.from_options(properties).spec(key_spec(config), config)
     if schema is not None:
         refuse_unplaceable(spec, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
+        for name in () if spec.own_generator else set(spec.columns).difference(spec.time_based):
+            value_text(pa.chunked_array([], schema.field(name).type), name)
