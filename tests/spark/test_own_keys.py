@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyhudi import Invalid, register_key_generator
+import pyhudi.spark
+from pyhudi import HudiTable, Invalid, register_key_generator
 from tests.spark.handovers import handed
+from tests.spark.test_sql_statements import own_database, used
 from tests.spark.test_writes import Twins
 from tests.support.spark_frames import on_spark
 
@@ -57,6 +59,21 @@ def test_a_key_generator_of_ones_own_makes_the_same_keys_on_spark(
     assert twins.write("delete", rows((3, 0, 0), (4, 0, 0)).select(["id", "at"])).deleted == 1
     found = twins.on_spark.scan(columns=["_hoodie_record_key", "_hoodie_partition_path"]).to_arrow().to_pylist()
     assert {"_hoodie_record_key": "n:50", "_hoodie_partition_path": "1970/01/01-00"} in found
-
     with pytest.raises(Invalid, match="null or empty"):
         twins.on_spark.upsert(on_spark(spark, rows((None, 1, 1), (2, 1, 1)), tmp_path))
+
+
+def test_a_row_with_a_key_of_ones_own_is_changed_by_sql(spark: Any, tmp_path: Path) -> None:
+    pyhudi.spark.register(spark)
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by="at", schema=SCHEMA,
+        properties={"hoodie.datasource.write.keygenerator.class": NAME},
+    )  # fmt: skip
+    table.upsert(rows((1, 1, 1), (2, 2, 2), (3, 3, 3)))
+    with own_database(spark, tmp_path) as sql, used(sql):
+        sql(f"CREATE TABLE t USING hudi LOCATION '{table.path}'")
+        sql("UPDATE t SET v = 10 WHERE id = 1")
+        sql("MERGE INTO t USING (SELECT 2L AS id, 20L AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v")
+        sql("DELETE FROM t WHERE id = 3")
+
+        assert sql.rows("t", "id, v, _hoodie_partition_path") == [(1, 10, "1970/01/01-01"), (2, 20, "1970/01/01-02")]

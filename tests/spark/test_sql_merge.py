@@ -237,3 +237,18 @@ def test_fields_of_a_struct_are_assigned_by_their_names(sql: Sql) -> None:
         (3, 5, 6, None, None),
         (9, 10, 20, 10, 20),
     ]
+
+
+def test_new_rows_whose_times_share_a_path_are_compared_by_the_path(sql: Sql) -> None:
+    columns = "(id INT, ts BIGINT, at TIMESTAMP) USING hudi PARTITIONED BY (at)"
+    sql(f"CREATE TABLE t {columns} TBLPROPERTIES (primaryKey = 'id')")
+    sql("INSERT INTO t VALUES (1, 1, TIMESTAMP '2026-01-05 10:11:12')")
+    merge = "MERGE INTO t USING (SELECT {} AS id, 5L AS ts, TIMESTAMP '{}' AS at) s ON t.id = s.id AND t.at = s.at "
+
+    with pytest.raises(Invalid, match="whose row did not match"):
+        sql(merge.format(1, "2026-01-05 10:11:12.5") + "WHEN NOT MATCHED THEN INSERT *")
+    sql(merge.format(1, "2026-01-05 10:11:13") + "WHEN NOT MATCHED THEN INSERT *")
+
+    assert sorted(sql("SELECT id, ts, _hoodie_partition_path FROM t")) == [
+        (1, 1, "at=2026-01-05 10%3A11%3A12"), (1, 5, "at=2026-01-05 10%3A11%3A13"),
+    ]  # fmt: skip

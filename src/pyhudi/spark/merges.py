@@ -23,6 +23,7 @@ from pyhudi.engine.spark.sql.merged_rows import (
     refuse_stored,
 )
 from pyhudi.engine.spark.write.kept import KeptRows
+from pyhudi.engine.spark.write.keys import partition_text
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.merge.rules import MergeMode
@@ -36,13 +37,14 @@ from pyhudi.sql.heads import Head
 from pyhudi.sql.join_conditions import equal_columns
 from pyhudi.sql.one_sided import name_sides
 from pyhudi.sql.words import quoted_name, quoted_text
+from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.changes import staying_columns
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _TARGET = "__pyhudi_target"
 _SOURCE = "__pyhudi_source"
@@ -100,7 +102,7 @@ class _Merge:
             values = [self._values(clause, assigned, snapshot) for clause, assigned in clauses]
             shape = self._shape(snapshot, settings)
             found = merged_rows(joined, values, shape)
-            if self._must_look_up(clauses, snapshot, source, is_global=settings.has_global_index):
+            if self._must_look_up(clauses, snapshot, source, shape, is_global=settings.has_global_index):
                 found = self._kept.keep(found)
                 refuse_stored(found, stored, shape)
         return found.drop(IS_NEW)
@@ -246,19 +248,20 @@ class _Merge:
             leaves=LEAVES_COLUMN,
             path=STORED_PATH_COLUMN if snapshot.key_spec.partition_by else "",
             partition_by=tuple(config.partition_by),
+            texts_in_paths=_texts_in_paths(snapshot, settings) if partition_by else {},
             allows_several_matches=deletes_all,
             settles_new_rows=is_event_time,
         )
 
     def _must_look_up(
         self, clauses: Sequence[tuple[MergeClause, Mapping[str, str]]], snapshot: Snapshot, source: DataFrame,
-        *, is_global: bool,
+        shape: MergeShape, *, is_global: bool,
     ) -> bool:  # fmt: skip
         """Whether a row of the source that matched nothing may have the record key of a stored row.
 
         It cannot where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for.
         The types must be the same: 1.4 equals no INT, and is stored as 1. A null equals nothing, and rows of one
-        partition may have it, or an empty text.
+        partition may have it, or an empty text. Many times may share a partition.
         """
         config, statement = snapshot.config, self.statement
         inserts = [assigned for clause, assigned in clauses if clause.action is Action.INSERT]
@@ -268,7 +271,7 @@ class _Merge:
         if equal is None or snapshot.key_spec.own_generator:
             return True
         allowed = {*config.record_key, *(() if is_global else config.partition_by)}
-        if not set(config.record_key) <= set(equal) <= allowed:
+        if not set(config.record_key) <= set(equal) <= allowed or not set(equal).isdisjoint(shape.texts_in_paths):
             return True
         types = {field.name: field.dataType for field in table_columns(snapshot.schema, [])}
         given = {field.name.lower(): field.dataType for field in source.schema.fields}
@@ -280,6 +283,14 @@ class _Merge:
             return True
         alias = statement.source_alias.lower()
         return any(_plain(assigned[name], alias) != equal[name] for assigned in inserts for name in config.record_key)
+
+
+def _texts_in_paths(snapshot: Snapshot, settings: WriteSettings) -> dict[str, Column]:
+    """The texts that paths have for the partition columns of which many values share one."""
+    stored = stored_key_spec(snapshot, names_column=settings.keys.names_column)
+    spec = settings.keys.spec(stored, snapshot.config)
+    shared = [*spec.time_based, *spec.sql_times, *(spec.partition_by if spec.has_logical_timestamps else ())]
+    return {name: partition_text(name, snapshot.schema, spec) for name in shared}
 
 
 def _plain(text: str, alias: str) -> str:

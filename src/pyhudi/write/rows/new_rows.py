@@ -127,7 +127,7 @@ def _in_doubt(rows: pa.Table, spec: KeySpec, paired: frozenset[str]) -> pa.Array
     for name in paired:
         column = one_array(rows.column(name))
         is_time = pa.types.is_timestamp(column.type) and spec.has_logical_timestamps
-        if name in spec.time_based or is_time:
+        if name in (*spec.time_based, *spec.sql_times) or is_time:
             return pa.repeat(pa.scalar(True), len(rows))
         doubted = pc.or_(doubted, pc.is_null(column))
         if not pa.types.is_string(column.type):

@@ -48,8 +48,8 @@ class MergeShape:
     `stays`: columns whose values a change must leave, each with the way out. `named_by`: columns that tell rows apart.
     `made_keys`: how keys begin that are made up for new rows; None where rows have keys of their own. `leaves`: the
     name of the column that marks deletes. `path`: the name of the column of the paths that rows stay in; empty for a
-    table without partitions. `partition_by`: the columns that paths are made of. `settles_new_rows`: of several new
-    rows of a key the greatest is stored.
+    table without partitions. `partition_by`: the columns that paths are made of. `texts_in_paths`: of those of which
+    many values share a path. `settles_new_rows`: of several new rows of a key the greatest is stored.
     """
 
     table_name: str
@@ -62,6 +62,7 @@ class MergeShape:
     leaves: str
     path: str
     partition_by: tuple[str, ...]
+    texts_in_paths: Mapping[str, Column]
     allows_several_matches: bool
     settles_new_rows: bool
 
@@ -103,12 +104,15 @@ def refuse_stored(rows: DataFrame, stored: DataFrame, shape: MergeShape) -> None
 
 
 def _naming(shape: MergeShape) -> dict[str, Column]:
-    """The columns that tell rows apart. Empty texts and nulls lie in the same partition."""
+    """What tells rows apart. Empty texts and nulls lie in the same partition, and so do the times of a day, where paths
+    tell days.
+    """
     texts = {field.name for field in shape.columns if isinstance(field.dataType, t.StringType)}
-    return {
+    plain = {
         name: f.nullif(f.col(quoted(name)), f.lit("")) if name in texts - set(shape.record_key) else f.col(quoted(name))
         for name in shape.named_by
     }
+    return {**plain, **{name: text for name, text in shape.texts_in_paths.items() if name not in shape.record_key}}
 
 
 def _typed(pairs: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:

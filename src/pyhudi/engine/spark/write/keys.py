@@ -44,7 +44,7 @@ def with_keys(rows: DataFrame, spec: KeySpec, schema: pa.Schema) -> DataFrame:
         return rows.withColumns({RECORD_KEY: record_key(spec, schema), PARTITION_PATH: partition_path(spec, schema)})
     use_running_interpreter(session_of(rows))
     made = StructType([*rows.schema, *(StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH))])
-    columns = pa.schema([schema.field(name) for name in spec.columns])
+    columns = pa.schema([schema.field(name) for name in (*spec.columns, *filter(None, [spec.path_column]))])
     return map_in_arrow(rows, _generating(spec, columns), made)
 
 
