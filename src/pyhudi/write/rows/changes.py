@@ -25,7 +25,8 @@ from pyhudi.write.input.source import STORED_PATH, Operation
 from pyhudi.write.rows.matching import OpenSkipping, matching_rows
 
 _MOVING: Final = (
-    "or write with a global index that moves rows: hoodie.index.type=GLOBAL_SIMPLE, or a record index with "
+    "or write with a global index that moves rows: hoodie.index.type=GLOBAL_SIMPLE, unless "
+    "hoodie.simple.index.update.partition.path=false, or a record index with "
     "hoodie.record.index.update.partition.path=true"
 )
 
