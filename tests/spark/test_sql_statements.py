@@ -620,6 +620,14 @@ def test_an_index_on_an_expression_takes_its_options_by_name(filled: Sql) -> Non
         sql("CREATE INDEX no ON t USING column_stats(name) OPTIONS (expr = 'lower', fpp = '0.01')")
     assert sql("SELECT id FROM t WHERE upper(name) = 'B' AND substring(name, 2, 1) = ''") == [(2,)]
 
+    for named in ("(name)", "USING column_stats(name) OPTIONS (expr = 'upper')"):
+        with pytest.raises(Invalid, match=r"record key|another name"):
+            sql(f"CREATE INDEX record_index ON t {named}")
+    sql("CREATE INDEX record_index ON t (id) OPTIONS (isPartitioned = 'true')")
+    assert "record_index" in [row[0] for row in sql("SHOW INDEXES FROM t")]
+    stored = json.loads(Path(sql.table("t").path, ".hoodie", ".index_defs", "index.json").read_text())
+    assert stored["indexDefinitions"]["record_index"]["indexOptions"]["isPartitioned"] == "true"
+
 
 def test_columns_are_added(filled: Sql) -> None:
     filled("ALTER TABLE t ADD COLUMNS (note STRING COMMENT 'more', n INT)")

@@ -11,6 +11,7 @@ from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.inspect.indexes import read_indexes
 from pyhudi.metadata.kinds.expression import FILTER_OPTIONS
+from pyhudi.options.table_facts import parse_flag
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.calls import CreateIndex, read_create_index
 from pyhudi.sql.heads import Head
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ON_EXPRESSIONS: Final = ("column_stats", "bloom_filters")
+_RECORD_INDEX: Final = "record_index"
 _dropped_along: Final[set[tuple[str, str]]] = set()
 """Path and name of indexes that went with another one: dropping them by name, too, is no error.
 
@@ -68,6 +70,8 @@ def _asked(statement: CreateIndex, table: HudiTable) -> _Asked:
     if not columns:
         raise Invalid(f"{what}: expected a column in brackets, found none")
     if kind in _ON_EXPRESSIONS:
+        if statement.name.lower() == _RECORD_INDEX:
+            raise Invalid(f"{what}: expected another name: this is the one of the index of record keys")
         if len(columns) != 1:
             raise Invalid(f"{what}: expected one column, found {', '.join(columns)}")
         options = dict(statement.options)
@@ -85,13 +89,19 @@ def _asked(statement: CreateIndex, table: HudiTable) -> _Asked:
             raise Invalid(f"{what}: OPTIONS of {kind} with {function}: expected {known}, found {', '.join(unknown)}")
         expression = IndexedExpression(function, columns[0], options).text
         return _Asked(kind, statement.name, columns, expression, filters)
-    if statement.options:
-        raise Unsupported(f"{what}: OPTIONS: expected USING column_stats or bloom_filters beside them")
-    keys = set(table.record_key)
-    if kind == "record_index" or (not kind and set(columns) == keys):
+    keys, options = set(table.record_key), dict(statement.options)
+    names_keys = _RECORD_INDEX in (kind, statement.name.lower())
+    if names_keys or (not kind and set(columns) == keys):
         if set(columns) != keys:
             raise Invalid(f"{what}: expected the record key ({', '.join(sorted(keys))}), found {', '.join(columns)}")
-        return _Asked("record_index")
+        is_partitioned = parse_flag("isPartitioned", options.pop("isPartitioned", "false"))
+        if not options:
+            return _Asked(f"partitioned_{_RECORD_INDEX}" if is_partitioned else _RECORD_INDEX)
+    if options:
+        raise Unsupported(
+            f"{what}: OPTIONS: expected USING column_stats or bloom_filters beside them, or isPartitioned alone for a "
+            "record index"
+        )
     if kind not in ("", "secondary_index"):
         raise Unsupported(
             f"{what}: USING {kind}: expected column_stats, bloom_filters, secondary_index or record_index"
