@@ -37,6 +37,7 @@ EACH = [
     ("bloom_entries_max", "hoodie.bloom.index.filter.dynamic.max.entries", "20", 20),
     ("combine_before_insert", "hoodie.combine.before.insert", "true", True),
     ("combine_before_upsert", "hoodie.combine.before.upsert", "false", False),
+    ("keeps_doubled_inserts", "hoodie.merge.allow.duplicate.on.inserts", "false", False),
     ("combine_before_delete", "hoodie.combine.before.delete", "false", False),
     ("insert_duplicates", "hoodie.datasource.insert.dup.policy", "fail", "fail"),
     ("insert_duplicates", "hoodie.datasource.write.insert.drop.duplicates", "true", "drop"),

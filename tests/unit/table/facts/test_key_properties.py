@@ -72,13 +72,22 @@ def test_numbers_get_a_zone_that_every_writer_shares() -> None:
         assert OUTPUT_ZONE not in found
 
 
+@pytest.mark.parametrize("partitions, options", [(("city",), {KIND: "CUSTOM"}), (("city:SIMPLE", "day"), {})])
+def test_a_column_without_a_kind_is_simple_to_a_custom_key_generator(
+    partitions: tuple[str, ...], options: dict[str, str]
+) -> None:
+    """Seen: 1.2.0."""
+    found = key_properties(record_key=("id",), partition_by=partitions, version=VERSIONS[9], options=options)
+
+    expected = ",".join(f"{name.partition(':')[0]}:SIMPLE" for name in partitions)
+    assert found["hoodie.table.partition.fields"] == expected
+
+
 @pytest.mark.parametrize("key, partitions, options, said", [
     (("id",), ("city",), {KIND: "NON_PARTITION"}, "no partition column"),
     (("id", "n"), ("city",), {KIND: "SIMPLE"}, "one key column"),
     (("id",), ("a", "b"), {KIND: "TIMESTAMP"}, "one partition column"),
     (("id",), (), {KIND: "TIMESTAMP"}, "one partition column"),
-    (("id",), ("city",), {KIND: "CUSTOM"}, "name:SIMPLE"),
-    (("id",), ("city:SIMPLE", "day"), {}, "name:SIMPLE"),
     (("id",), ("city:DAILY",), {}, "city:DAILY"),
     (("id",), ("city:SIMPLE",), {FIELDS: "city:TIMESTAMP"}, "one kind"),
     (("id",), ("city",), {FIELDS: "day"}, "contradicts"),
