@@ -772,3 +772,18 @@ def test_a_row_is_changed_in_the_partition_that_it_lies_in(sql: Sql, table_type:
 
     sql("DELETE FROM t WHERE id = 1")
     assert sql.rows("t", "id") == [(2,), (3,), (4,)]
+
+
+def test_an_option_that_is_unset_is_no_longer_stored(sql: Sql) -> None:
+    option = "hoodie.metadata.record.index.enable"
+    sql(f"{CREATE} (primaryKey = 'id', '{option}' = 'true')")
+    sql(FIRST)
+    with pytest.raises(Invalid, match="record"):
+        sql("DROP INDEX record_index ON t")
+
+    sql(f"ALTER TABLE t UNSET TBLPROPERTIES ('{option}')")
+    sql("DROP INDEX record_index ON t")
+
+    assert "record_index" not in [row[0] for row in sql("SHOW INDEXES FROM t")]
+    sql("UPDATE t SET name = 'n' WHERE id = 1")
+    assert "record_index" not in [row[0] for row in sql("SHOW INDEXES FROM t")]

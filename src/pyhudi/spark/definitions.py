@@ -30,6 +30,7 @@ from pyhudi.spark.table_facts import (
     facts_like,
     facts_of_session,
     new_table,
+    options_stored,
     refuse_other_facts,
     stated_facts,
     with_kinds,
@@ -288,6 +289,9 @@ def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, stat
             f"ALTER TABLE {'.'.join(entry.full_name)} UNSET TBLPROPERTIES: expected properties of the name, found "
             f"{', '.join(missing)}; IF EXISTS passes over them{in_table if kept else ''}"
         )
+    table = HudiTable.open(entry.path)
+    if stored := options_stored(table, statement.removed):  # CREATE TABLE keeps options in both places
+        table.set_properties(dict.fromkeys(stored))
     session.catalog.set_properties(entry, dict.fromkeys(statement.removed))
     return session.nothing()
 

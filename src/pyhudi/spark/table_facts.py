@@ -9,6 +9,7 @@ from typing import Final
 from pyhudi.api.datasource import stored_options
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
+from pyhudi.options.entries import Kind
 from pyhudi.options.names import WRITE_VERSION, canonical_name
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact, FactValue, split_fields
@@ -141,6 +142,13 @@ def _says(options: Mapping[str, str], *facts: Fact) -> bool:
 def _fact_of(name: str) -> Fact | None:
     known = _SQL_NAMES.get(name.lower(), name)
     return find_entry(canonical_name(known)).fact if known.startswith("hoodie.") else None
+
+
+def options_stored(table: HudiTable, names: Sequence[str]) -> list[str]:
+    """Those of the names that are options which the table stores, under whatever spelling; no facts of the table."""
+    stored = set(map(canonical_name, table.properties))
+    options = (name for name in names if canonical_name(name) in stored)
+    return [name for name in options if find_entry(canonical_name(name)).kind not in (Kind.FACT, Kind.PROPERTY)]
 
 
 def new_table(
