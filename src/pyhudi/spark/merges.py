@@ -37,7 +37,7 @@ from pyhudi.sql.heads import Head
 from pyhudi.sql.join_conditions import equal_columns
 from pyhudi.sql.one_sided import name_sides
 from pyhudi.sql.words import quoted_name, quoted_text
-from pyhudi.table.read.stored_keys import stored_key_spec
+from pyhudi.table.read.path_times import with_path_times
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.rows.changes import staying_columns
@@ -214,8 +214,7 @@ class _Merge:
     def _values(self, clause: MergeClause, assigned: Mapping[str, str], snapshot: Snapshot) -> ClauseValues:
         if clause.action is Action.INSERT:
             config = snapshot.config
-            compared = () if config.merge_mode is MergeMode.COMMIT_TIME else config.ordering
-            for name in (*config.record_key, *compared):
+            for name in (*config.record_key, *config.compared_by):
                 if name not in assigned:
                     raise Invalid(
                         f"MERGE … NOT MATCHED THEN INSERT: expected a value for column '{name}' of table "
@@ -287,8 +286,7 @@ class _Merge:
 
 def _texts_in_paths(snapshot: Snapshot, settings: WriteSettings) -> dict[str, Column]:
     """The texts that paths have for the partition columns of which many values share one."""
-    stored = stored_key_spec(snapshot, names_column=settings.keys.names_column)
-    spec = settings.keys.spec(stored, snapshot.config)
+    spec = settings.keys.spec(with_path_times(snapshot.key_spec, snapshot), snapshot.config)
     shared = [*spec.time_based, *spec.sql_times, *(spec.partition_by if spec.has_logical_timestamps else ())]
     return {name: partition_text(name, snapshot.schema, spec) for name in shared}
 

@@ -92,7 +92,7 @@ def facts_of_session(options: Mapping[str, str], properties: Mapping[str, str]) 
 
     Apache Hudi passes it over when a table is made, and then refuses, or obeys, it in each write.
     """
-    own = {name: text for name, text in options.items() if _fact_of(name) in (Fact.TABLE_TYPE, Fact.VERSION)}
+    own = {name: text for name, text in options.items() if fact_of(name) in (Fact.TABLE_TYPE, Fact.VERSION)}
     stored = stored_options({**options, **properties})  # what is said of buckets counts where the other side has them
     found = {**own, **{name: text for name, text in stored.items() if name in options and name not in properties}}
     return _open(found, properties)
@@ -113,8 +113,8 @@ def facts_like(table: HudiTable, properties: Mapping[str, str], partition_by: Se
 
 def _open(options: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
     """The options of which TBLPROPERTIES leave the fact open. The database is the one of the new name."""
-    stated = {*map(_fact_of, properties), Fact.DATABASE} - {None}
-    return {name: text for name, text in options.items() if _fact_of(name) not in stated}
+    stated = {*map(fact_of, properties), Fact.DATABASE} - {None}
+    return {name: text for name, text in options.items() if fact_of(name) not in stated}
 
 
 def staying_facts(stored: HudiTable, said: Mapping[str, str], partition_by: Sequence[str]) -> dict[str, str]:
@@ -139,7 +139,8 @@ def _says(options: Mapping[str, str], *facts: Fact) -> bool:
     return any(name in options for fact in facts for name in fact_names(fact))
 
 
-def _fact_of(name: str) -> Fact | None:
+def fact_of(name: str) -> Fact | None:
+    """The fact of a table that a property of SQL, or an option, states; None if it states none."""
     known = _SQL_NAMES.get(name.lower(), name)
     return find_entry(canonical_name(known)).fact if known.startswith("hoodie.") else None
 

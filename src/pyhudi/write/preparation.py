@@ -16,7 +16,6 @@ from pyhudi.format.schema.conversion import (
     required_columns,
 )
 from pyhudi.format.schema.differences import describe_changes, undone_changes
-from pyhudi.merge.rules import MergeMode
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -92,10 +91,9 @@ def prepare_write(
         keys, schema = replace(keys, path_column=STORED_PATH), schema.append(pa.field(STORED_PATH, pa.string()))
     if marks_deletes:
         schema = schema.append(pa.field(LEAVES, pa.bool_()))
-    ordering = tuple(name for name in config.ordering if name in schema.names)
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
-    compared = ordering if operation.is_tagged and config.merge_mode is not MergeMode.COMMIT_TIME else ()
+    compared = tuple(name for name in config.compared_by if name in schema.names) if operation.is_tagged else ()
     spec = InputSpec(schema, keys, compared, required, order=order)
     if buckets is None and operation is Operation.UPSERT and keys.partition_by:
         refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)

@@ -149,10 +149,11 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
 
     Spec: format/layout.md section 4.4. Raises: Invalid for a value that would leave the table's folder.
     """
-    if spec.partition_by and spec.path_column:
-        return _stored_paths(rows, spec)
     if not spec.partition_by:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
+
+    if spec.path_column:
+        return _stored_paths(rows, spec)
 
     if spec.own_generator:
         _, own = _generated(rows, spec)

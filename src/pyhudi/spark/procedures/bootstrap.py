@@ -5,9 +5,7 @@ from typing import Any, Final
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.inspect.bootstrap import SourceMapping, read_bootstrap_partitions, read_source_mappings
-from pyhudi.options.names import canonical_name
 from pyhudi.options.table_facts import Fact
-from pyhudi.options.verdicts import find_entry
 from pyhudi.spark.procedures.procedure import (
     FILTER,
     PATH,
@@ -21,7 +19,7 @@ from pyhudi.spark.procedures.procedure import (
     limit,
     number,
 )
-from pyhudi.spark.table_facts import stated_facts
+from pyhudi.spark.table_facts import fact_of, stated_facts
 from pyhudi.sql.words import Cursor
 from pyhudi.versions import NEW_TABLE_VERSION
 
@@ -35,6 +33,9 @@ _FIXED: Final = {
     "enable_hive_sync": False, "props_file_path": "",
 }  # fmt: skip
 """Arguments of which only the default can be."""
+
+_OF_OPTIONS: Final = (Fact.VERSION, Fact.ORDERING)
+"""Facts of the new table that no argument states: options and the session do."""
 
 _SORTED_BY: Final = {
     "partition": lambda one: one.partition, "file_id": lambda one: one.file_id,
@@ -53,9 +54,10 @@ def _run_bootstrap(call: Invocation) -> list[Row]:
     cursor = Cursor(str(call["table"]))
     name = cursor.name("a table's name")[-1]
     cursor.end()
-    given = {**call.session.session_options, **call.options()}
-    facts = stated_facts({option: text for option, text in given.items() if _states_fact(option)})
-    options = {option: text for option, text in call.options().items() if not _states_fact(option)}
+    said = call.options()
+    given = {**call.session.session_options, **said}
+    facts = stated_facts({option: text for option, text in given.items() if fact_of(option) in _OF_OPTIONS})
+    options = {option: text for option, text in said.items() if fact_of(option) not in _OF_OPTIONS}
     options.setdefault("hoodie.bootstrap.mode.selector", str(call["selector_class"]))
     properties: dict[str, Any] = {"hoodie.table.base.file.format": str(call["base_file_format"]).upper()}
     if call["payload_class"] != _PAYLOAD:
@@ -72,11 +74,6 @@ def _run_bootstrap(call: Invocation) -> list[Row]:
         table_type=str(call["table_type"]).upper(), properties=properties, options=options, spark=call.spark,
     )  # fmt: skip
     return [(0,)]
-
-
-def _states_fact(option: str) -> bool:
-    """Whether an option states the version or the ordering columns of a new table."""
-    return find_entry(canonical_name(option)).fact in (Fact.VERSION, Fact.ORDERING)
 
 
 def _show_bootstrap_mapping(call: Invocation) -> list[Row]:

@@ -54,12 +54,12 @@ def _compaction(one: PlannedService) -> Row:
 
 def _run_compaction(call: Invocation) -> list[Row]:
     operation, options, chosen = _operation(call, "run"), call.options(), _instants(call)
-    before = {one.instant for one in read_compactions(call.table)}
+    planned = read_compactions(call.table)
+    before = {one.instant for one in planned}
     if operation == "schedule":
         call.table.schedule_compaction(options=options)
     elif chosen is not None or operation == "execute":
-        pending = _pending(call, read_compactions(call.table)) if chosen is None else chosen
-        if pending:
+        if pending := _pending(call, planned) if chosen is None else chosen:
             call.table.compact(instants=pending, options=options, spark=call.spark)
     else:
         call.table.compact(options=options, spark=call.spark)
@@ -84,14 +84,14 @@ def _run_clustering(call: Invocation) -> list[Row]:
     )
     chosen = _instants(call)
     partitions = _chosen_partitions(call)
-    before = {one.instant for one in read_clusterings(call.table)}
+    planned = read_clusterings(call.table)
+    before = {one.instant for one in planned}
     if operation == "schedule":
         call.table.schedule_clustering(partitions=partitions, options=options)
     elif chosen is not None or operation == "execute":
-        pending = _pending(call, read_clusterings(call.table)) if chosen is None else chosen
-        if pending:
+        if pending := _pending(call, planned) if chosen is None else chosen:
             call.table.run_clusterings(instants=pending, options=options, spark=call.spark)
-    elif _pending(call, read_clusterings(call.table)):  # a plan first: it leaves out what pending plans take
+    elif _pending(call, planned):  # a plan first: it leaves out what pending plans take
         call.table.schedule_clustering(partitions=partitions, options=options)
         pending = _pending(call, read_clusterings(call.table))
         call.table.run_clusterings(instants=pending, options=options, spark=call.spark)

@@ -65,6 +65,11 @@ class TableConfig:
     create_schema: str | None
 
     @property
+    def compared_by(self) -> tuple[str, ...]:
+        """The ordering columns by which a row wins over that of another commit: none by commit-time ordering."""
+        return () if self.merge_mode is MergeMode.COMMIT_TIME else self.ordering
+
+    @property
     def time_based(self) -> tuple[str, ...]:
         """The partition columns whose paths are formatted times, such as 2026/11/24 for a stored number.
 

@@ -195,10 +195,22 @@ def _path_of_same(rows: pa.RecordBatch, values: Mapping[str, pa.Array], partitio
     """The paths of rows whose partition columns have the values that they had; null for others."""
     same = pa.repeat(pa.scalar(True), len(rows))
     for name in values.keys() & set(partition_by):
-        new, old = values[name], rows.column(name)
-        both_null = pc.and_(pc.is_null(new), pc.is_null(old))
-        same = pc.and_(same, pc.or_(both_null, pc.fill_null(pc.equal(new, old), False)))
+        same = pc.and_(same, same_values(values[name], rows.column(name)))
     return pc.if_else(same, rows.column(STORED_PATH), pa.scalar(None, pa.string()))
+
+
+def same_values(new: pa.Array, old: pa.Array) -> pa.Array:
+    """Which values are equal where keys and paths are: NaN is one value, -0.0 another than 0.0, null equals null."""
+    new, old = _spelled(new), _spelled(old)
+    if new.equals(old):
+        return pa.repeat(pa.scalar(True), len(new))
+    both_null = pc.and_(pc.is_null(new), pc.is_null(old))
+    return pc.or_(both_null, pc.fill_null(pc.equal(new, old), False))
+
+
+def _spelled(values: pa.Array) -> pa.Array:
+    """The texts of floats, which are equal where keys are."""
+    return values.cast(pa.string()) if pa.types.is_floating(values.type) else values
 
 
 def refuse_without_schema(snapshot: Snapshot, what: str) -> None:

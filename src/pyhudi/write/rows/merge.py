@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.merge.rules import MergeMode
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.snapshot import Snapshot
@@ -24,6 +23,7 @@ from pyhudi.write.rows.changes import (
     refuse_losing,
     refuse_rules_of_two,
     refuse_without_schema,
+    same_values,
     staying_columns,
     whole_rows,
     with_values,
@@ -124,8 +124,7 @@ class _Bound:
                 f"merge into table '{config.name}': when_not_matched_insert expects record key columns, found keys "
                 "that the writer makes up; insert the new rows by insert"
             )
-        compared = () if config.merge_mode is MergeMode.COMMIT_TIME else config.ordering
-        needed = [*identity_columns(self.snapshot), *compared]
+        needed = [*identity_columns(self.snapshot), *config.compared_by]
         for clause in self.inserts:
             given = {one.field.name for one in clause.assigned or ()}
             missing = [name for name in needed if name in self.snapshot.schema.names and name not in given]
@@ -244,11 +243,7 @@ class _Bound:
         config = self.snapshot.config
         for name, way_out in staying_columns(config, moves=self.merge.moves).items():
             new, old = rows.column(name), stored.column(name)
-            spelled = _spelled(new), _spelled(old)
-            if spelled[0].equals(spelled[1]):
-                continue
-            same = pc.and_(pc.is_valid(new), pc.fill_null(pc.equal(*spelled), False))
-            moved = pc.and_not(pc.invert(same), pc.and_(pc.is_null(new), pc.is_null(old)))
+            moved = pc.invert(same_values(new, old))
             if pc.any(moved).as_py():
                 row = pc.index(moved, True).as_py()
                 raise Invalid(
@@ -256,11 +251,6 @@ class _Bound:
                     f"stays; expected {old[row].as_py()!r}, found {new[row].as_py()!r}; leave the column out, or "
                     f"{way_out}"
                 )
-
-
-def _spelled(values: pa.Array) -> pa.Array:
-    """Values that are equal where keys are: texts of floats, for NaN is one key, and -0.0 another than 0.0."""
-    return values.cast(pa.string()) if pa.types.is_floating(values.type) else values
 
 
 def _marked(rows: pa.RecordBatch, *, goes: bool) -> pa.RecordBatch:
