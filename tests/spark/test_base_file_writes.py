@@ -12,7 +12,7 @@ import pytest
 
 from pyhudi import HudiTable
 from tests.support.compare import assert_same_rows
-from tests.support.spark_frames import on_spark
+from tests.support.spark_frames import collected, on_spark
 
 pytestmark = pytest.mark.spark
 
@@ -40,9 +40,9 @@ def test_a_column_that_no_file_holds_is_the_path_s(spark: Any, tmp_path: Path, h
 
     expected = pa.concat_tables([rows(range(5, 50), 1), rows(range(50, 70), 2)])
     if table_type == "MERGE_ON_READ":
-        assert_same_rows(table.scan(meta_fields=False).to_spark(spark).toArrow(), expected)
+        assert_same_rows(collected(table.scan(meta_fields=False).to_spark(spark)), expected)
         assert table.compact().file_groups
-    assert_same_rows(table.scan(meta_fields=False).to_spark(spark).toArrow(), expected)
+    assert_same_rows(collected(table.scan(meta_fields=False).to_spark(spark)), expected)
     assert_same_rows(table.scan(meta_fields=False).to_arrow(), expected)
     for path in table.scan().files():
         if path.endswith(".parquet"):
@@ -78,7 +78,7 @@ def test_tasks_read_files_that_spark_has_no_reader_for(
 
     expected = pa.concat_tables([rows(range(5, 50), 1), rows(range(50, 70), 2)])
     assert all(path.endswith(f".{file_format.lower()}") or ".log." in path for path in table.scan().files())
-    assert_same_rows(table.scan(meta_fields=False).to_spark(spark).toArrow(), expected)
+    assert_same_rows(collected(table.scan(meta_fields=False).to_spark(spark)), expected)
     assert table.scan(where="ts = 2").to_spark(spark).count() == 20
 
 

@@ -15,6 +15,7 @@ from tests.golden.conftest import golden as golden
 from tests.golden.test_tables import our_answer
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenAnswer, GoldenTables, base_file_names, golden_answers
+from tests.support.spark_frames import collected
 
 pytestmark = pytest.mark.spark
 
@@ -30,11 +31,11 @@ ANSWERS = [
 def on_spark(spark: Any, table: HudiTable, bounds: Sequence[str], query: str) -> Any:
     match query:
         case "incremental":
-            return table.incremental(bounds[0], bounds[1]).to_spark(spark).toArrow()
+            return collected(table.incremental(bounds[0], bounds[1]).to_spark(spark))
         case "time_travel":
-            return table.scan(as_of=bounds[0]).to_spark(spark).toArrow()
+            return collected(table.scan(as_of=bounds[0]).to_spark(spark))
         case _:
-            return table.scan(query=query).to_spark(spark).toArrow()
+            return collected(table.scan(query=query).to_spark(spark))
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -58,4 +59,4 @@ def test_orc_files_without_times_are_read_by_spark_itself(spark: Any, golden: Go
     assert "FileScan orc" in plan
     assert "PushedFilters: [IsNotNull(part), IsNotNull(ts)" in plan
     assert "FileScan orc" not in table.scan().to_spark(spark)._jdf.queryExecution().executedPlan().toString()
-    assert_same_rows(frame.toArrow(), scan.to_arrow())
+    assert_same_rows(collected(frame), scan.to_arrow())

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyspark.sql.functions as f
 import pytest
 
 from pyhudi import HudiTable, Invalid
+from tests.support.spark_frames import on_spark
 
 pytestmark = pytest.mark.spark
 
@@ -43,8 +43,7 @@ def test_values_are_never_words_of_a_statement(spark: Any, tmp_path: Path) -> No
         schema=rows(1).schema,
     )  # fmt: skip
     for ts in (1, 2):
-        data = spark.createDataFrame(rows(ts).to_pandas())
-        table.upsert(data.withColumn("ts", f.col("ts").cast("long")))
+        table.upsert(on_spark(spark, rows(ts), tmp_path))
 
     read = table.scan(meta_fields=False).to_spark(spark)
 

@@ -9,7 +9,7 @@ import pytest
 from pyhudi import HudiTable
 from tests.spark.handovers import handed
 from tests.support.compare import assert_same_rows
-from tests.support.spark_frames import on_spark
+from tests.support.spark_frames import collected, on_spark
 
 pytestmark = pytest.mark.spark
 
@@ -44,13 +44,13 @@ def test_rows_find_their_keys_without_meta_fields(
 
     expected = pa.concat_tables([rows(range(5, 50), 1), rows(range(50, 70), 2)])
     assert_same_rows(table.scan().to_arrow(), expected)
-    assert_same_rows(table.scan().to_spark(spark).toArrow(), expected)
+    assert_same_rows(collected(table.scan().to_spark(spark)), expected)
 
     if table_type == "MERGE_ON_READ":
         table.upsert(on_spark(spark, rows(range(3, 8), 4), tmp_path))  # two of them were deleted in a log
         table.upsert(on_spark(spark, rows(range(60, 70), 5), tmp_path))
         expected = pa.concat_tables([rows(range(3, 8), 4), rows(range(8, 50), 1), rows(range(50, 60), 2)])
         expected = pa.concat_tables([expected, rows(range(60, 70), 5)])
-        assert_same_rows(table.scan().to_spark(spark).toArrow(), expected)
+        assert_same_rows(collected(table.scan().to_spark(spark)), expected)
         assert table.compact().file_groups
-        assert_same_rows(table.scan(query="read_optimized").to_spark(spark).toArrow(), expected)
+        assert_same_rows(collected(table.scan(query="read_optimized").to_spark(spark)), expected)
