@@ -34,6 +34,9 @@ def told_dataframe(spark: SparkSession, rows: pa.Table, schema: t.StructType) ->
 class _ToldRows(_ClassicDataFrame):
     """Answers `collect`, `take` and what is made of them (`first`, `head`), `count` and `isEmpty`."""
 
+    def __new__(cls, *_: Any) -> "_ToldRows":  # of PySpark 4.0, the class takes no other arguments than its own
+        return object.__new__(cls)
+
     def __init__(self, spark: SparkSession, rows: pa.Table, schema: t.StructType) -> None:
         super().__init__(None, spark)
         self._rows, self._row_schema = rows, schema
