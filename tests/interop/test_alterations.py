@@ -3,6 +3,7 @@ changed could be that for us. Both sides alter one table in turns here, write to
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,38 @@ def alter_in_turns(table: HudiTable, hudi: ReferenceHudi, path: Path, name: str)
         "hoodie.write.set.null.for.missing.columns": "true"})  # fmt: skip
     same()
     assert table.table_version == version
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("release, version", [("hudi_120", 9), ("hudi_102", 8), ("hudi_0150", 6)])
+def test_values_that_fit_another_type_are_read_and_rewritten_alike(
+    request: pytest.FixtureRequest, tmp_path: Path, release: str, version: int, kind: str
+) -> None:
+    hudi: ReferenceHudi = request.getfixturevalue(release)
+    path = tmp_path / f"fitted_{version}_{kind[:4].lower()}"
+    table = HudiTable.create(
+        path, name=path.name, record_key="id", ordering="ts", table_type=kind, table_version=version,
+        properties={"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"},
+    )  # fmt: skip
+    rows = pa.table({
+        "id": ["a", "b", "c", "d"], "ts": [1] * 4, "price": [1.005, -2.5, None, 123456.789],
+        "rate": pa.array([0.1, 1e7, None, -0.0005], pa.float32()), "number": ["1.505", "-2", None, "300"],
+        "day": ["2021-01-05", "1999-12-31", None, "1900-01-01"],
+        "amount": pa.array([Decimal("1.10"), Decimal("-3.00"), None, Decimal("0.00")], pa.decimal128(10, 2)),
+    })  # fmt: skip
+    table.insert(rows)
+    table.upsert(rows.slice(0, 2).set_column(1, "ts", pa.array([2, 2])))
+
+    change = table.alter().change_type("price", pa.decimal128(10, 2)).change_type("rate", pa.decimal128(20, 3))
+    change.change_type("number", pa.decimal128(10, 2)).change_type("day", "date32").change_type("amount", "string")
+    change.commit()
+
+    same = partial(assert_same_as_hudi, hudi, path, table)
+    with sql_table(hudi, path) as name:
+        same()
+        hudi.sql(f"UPDATE {name} SET ts = 3, price = 7.77 WHERE id IN ('a', 'c')")
+        same()
+    assert table.scan(where="price = 7.77").count() == 2
+    if kind == "MERGE_ON_READ":
+        assert table.compact().completed
+        same()

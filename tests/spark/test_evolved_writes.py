@@ -5,6 +5,7 @@ written both ways.
 """
 
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,34 @@ def test_writes_and_services_on_spark_leave_the_rows_of_those_in_this_process(
     assert there.cluster(options=ALL_FILES, spark=spark).completed
     same()
     assert len({len(content) for content in (max(histories(tmp_path / one).items())[1] for one in "ab")}) == 1
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_values_that_fit_another_type_are_the_same_on_spark(spark: Any, tmp_path: Path, table_type: str) -> None:
+    """Spark's own reader casts the files of before; so do tasks, and this process."""
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", ordering="ts", table_type=table_type, table_version=9
+    )
+    rows = pa.table({
+        "id": ["a", "b", "c", "d"], "ts": [1] * 4, "price": [1.005, -2.5, None, 123456.789],
+        "rate": pa.array([0.1, 1e7, None, -0.0005], pa.float32()), "number": ["1.505", "-2", None, "3E2"],
+        "day": ["2021-01-05", "1999-12-31", None, "0999-01-01"],
+        "amount": pa.array([Decimal("1.10"), Decimal("-3.00"), None, Decimal("0.00")], pa.decimal128(10, 2)),
+    })  # fmt: skip
+    table.insert(rows)
+    table.upsert(rows.slice(1, 2).set_column(1, "ts", pa.array([2, 2])))
+    change = table.alter().change_type("price", pa.decimal128(10, 2)).change_type("rate", pa.decimal128(20, 3))
+    change = change.change_type("number", pa.decimal128(10, 2)).change_type("day", "date32")
+    change.change_type("amount", "string").commit()
+
+    def same(count: int, **asked: Any) -> None:
+        scan = table.scan(**asked)
+        assert scan.count() == count
+        assert_same_rows(collected(scan.to_spark(spark)), scan.to_arrow())
+
+    same(4)
+    same(2, where="price > 1")
+    same(1, where="day < date '1999-12-31'")
+    same(1, where="amount = '-3.00'", columns=["id", "amount"])
+    table.upsert(on_spark(spark, table.scan(meta_fields=False, where="number > 2").to_arrow(), tmp_path))
+    same(4)

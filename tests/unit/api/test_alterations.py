@@ -4,6 +4,8 @@ or be read by a service that was planned before it. Small tables of each version
 import json
 import random
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -67,6 +69,86 @@ def test_one_commit_carries_all_changes_and_old_rows_follow(version: int, kind: 
     assert rows(table)[0] == {"id": "a", "n": "new", "city": "x", "ts": 2, "label": "later"}
     assert rows(table)[1]["n"] is None
     assert table.metadata.validate().differences == ()
+
+
+IN_DOUBT = {
+    "price": (pa.array([1.005, -2.5, None]), pa.decimal128(10, 2), [Decimal("1.01"), Decimal("-2.50"), None]),
+    "rate": (pa.array([0.1, 1e10, 1e-30], pa.float32()), pa.decimal128(20, 3), ["0.100", "10000000000.000", "0.000"]),
+    "number": (pa.array(["1.5", "-2", "3E2"]), pa.decimal128(10, 2), ["1.50", "-2.00", "300.00"]),
+    "day": (pa.array(["2021-01-05", "1999-12-31", None]), pa.date32(), [date(2021, 1, 5), date(1999, 12, 31), None]),
+    "amount": (pa.array([Decimal("1.10"), Decimal("-3.00"), None]), pa.string(), ["1.10", "-3.00", None]),
+}
+"""Stored values, the type that they are to get, and what they become."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", EVERY_VERSION)
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_type_that_may_not_fit_is_taken_where_each_stored_value_does(
+    version: int, kind: str, is_renamed: bool
+) -> None:
+    handles = new_table(version, kind)
+    stored = ROWS
+    for name, (values, _, _) in IN_DOUBT.items():
+        stored = stored.append_column(name, values)
+    handles.open().insert(stored)
+    handles.open().upsert(stored.slice(1, 1))  # a log, on merge-on-read
+    if is_renamed:
+        handles.open().alter().rename("name", "label").commit()
+
+    change = handles.open().alter()
+    for name, (_, wanted, _) in IN_DOUBT.items():
+        change = change.change_type(name, wanted)
+    change.commit()
+
+    found = handles.open().scan().to_arrow().sort_by("id")
+    for name, (_, wanted, expected) in IN_DOUBT.items():
+        assert found.schema.field(name).type == wanted
+        assert found.column(name).to_pylist() == pa.array(expected).cast(wanted).to_pylist(), name
+    assert [row["id"] for row in rows(handles.open(), where="number > 2 and day is null")] == ["c"]
+
+
+@pytest.mark.parametrize("is_at_once", [True, False])
+@pytest.mark.parametrize("name, wanted", [("n", pa.date32()), ("day", pa.decimal128(10, 2))])
+def test_files_are_looked_at_by_the_type_that_they_were_written_with(
+    name: str, wanted: pa.DataType, is_at_once: bool
+) -> None:
+    handles = new_table()
+    handles.open().insert(ROWS.append_column("day", pa.array([date(2021, 1, 5)] * 3)))
+    change = handles.open().alter().change_type(name, "string")
+    if not is_at_once:
+        change.commit()
+        change = handles.open().alter()
+
+    with pytest.raises(Invalid, match="a stored value does not fit the new type"):
+        change.change_type(name, wanted).commit()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "name, wanted, message",
+    [
+        ("name", pa.date32(), "expected column 'name' readable as date32"),
+        ("name", pa.decimal128(10, 2), "'nb' is not a valid"),
+        ("price", pa.decimal128(2, 2), "does not fit in precision 2"),
+        ("home.zip", pa.date32(), "expected column 'home.zip' readable as date32"),
+    ],
+)
+def test_a_stored_value_that_does_not_fit_a_new_type_is_told(
+    kind: str, name: str, wanted: pa.DataType, message: str
+) -> None:
+    handles = new_table(9, kind)
+    home = pa.array([{"zip": "2021-01-05"}, None, {"zip": "soon"}])
+    stored = ROWS.append_column("price", pa.array([0.5, 0.25, 100.0])).append_column("home", home)
+    handles.open().insert(stored.set_column(3, "name", pa.array(["2021-01-05"] * 3)))
+    handles.open().upsert(stored.slice(1, 2))
+    before = [one.requested for one in handles.open().timeline()]
+
+    with pytest.raises(Invalid, match="a stored value does not fit the new type") as raised:
+        handles.open().alter().change_type(name, wanted).commit()
+
+    assert message in str(raised.value)
+    assert [one.requested for one in handles.open().timeline()] == before
 
 
 def test_a_table_that_was_made_with_a_schema_is_altered_before_its_first_write() -> None:

@@ -70,10 +70,12 @@ class TableAlteration:
         return self._with(Move(_path(path), Place(_neighbour(path, after), _neighbour(path, before), first)))
 
     def change_type(self, path: str, type: pa.DataType | str) -> Self:
-        """Make a column's type a wider one.
+        """Make a column's type another one: a wider one, or one that each stored value fits.
 
-        int32 becomes int64, float, double or text; int64 float, double or text; float double or text; double text; a
-        date text; a decimal one with no fewer digits before and behind the point.
+        int32 becomes int64, float, double, text or a decimal with 10 digits before the point; int64 float, double, text
+        or a decimal with 19; float double or text; double text; a date text; a decimal one with no fewer digits before
+        and behind the point, or text. Where each stored value fits, float and double become a decimal, and text a
+        decimal or a date: `commit` reads the column to see it.
         """
         return self._with(ChangeType(_path(path), _type(path, type)))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid
 from pyhudi.format.avro.types import DECIMAL_DIGITS_MAX
 from pyhudi.format.schema.conversion import META_FIELDS, avro_field, canonical_arrow, refuse_names_alike
-from pyhudi.format.schema.history import RECORD, NumberedColumn, NumberedSchema
+from pyhudi.format.schema.history import KEY, MAP, RECORD, NumberedColumn, NumberedSchema
 from pyhudi.format.schema.numbering import decimal_digits, new_column
 
 _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
@@ -23,7 +23,17 @@ _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
     "double": ("string",),
     "date": ("string",),
 }
-"""What a type may become. Apache Hudi converts stored values of these alike (0.15.0 to 1.2.0)."""
+"""What a type may become, whatever its values are. Apache Hudi converts these alike from 0.15.0 to 1.2.0."""
+
+_AS_TEXT_SCALE_MAX: Final = 6
+"""The most digits behind the point of decimals that may become text: of more, small ones have several spellings."""
+
+_MAY_FIT: Final[Mapping[str, tuple[str, ...]]] = {
+    "float": ("decimal",),
+    "double": ("decimal",),
+    "string": ("decimal", "date"),
+}
+"""What a type may become where each stored value fits. Apache Hudi takes these without a look at the values."""
 
 _WHOLE_DIGITS: Final = {"int": 10, "long": 19}
 """The most digits of whole numbers, which may become decimals with as many before the point."""
@@ -116,6 +126,7 @@ def altered(schema: NumberedSchema, change: Alteration) -> NumberedSchema:
         case Move():
             return _within(schema, inside, lambda siblings: _moved(siblings, name, change))
         case ChangeType():
+            _refuse_map_key(schema, inside, name)
             return _within(schema, inside, lambda siblings: _retyped(siblings, change), reaches_parts=True)
         case MakeNullable():
             return _within(
@@ -124,6 +135,15 @@ def altered(schema: NumberedSchema, change: Alteration) -> NumberedSchema:
         case Comment():
             return _within(schema, inside, lambda siblings: _put(siblings, change.path, doc=change.doc))
     assert_never(change)
+
+
+def _refuse_map_key(schema: NumberedSchema, inside: list[str], name: str) -> None:
+    around, parts = "", schema.columns
+    for step in inside:
+        found = next((one for one in parts if one.name == step), None)
+        around, parts = ("", ()) if found is None else (found.kind, found.parts)
+    if around == MAP and name == KEY:
+        raise Invalid(f"column '{'.'.join([*inside, name])}': the keys of a map are texts, whose type stays")
 
 
 def _with_new(schema: NumberedSchema, inside: list[str], name: str, change: Add) -> NumberedSchema:
@@ -244,12 +264,14 @@ def _retyped(siblings: Siblings, change: ChangeType) -> Siblings:
         )
     if wanted.kind == stored.kind:
         return siblings
-    if not _widens(stored.kind, wanted.kind):
+    if not (_widens(stored.kind, wanted.kind) or _may_fit(stored.kind, wanted.kind)):
         fitting = list(_WIDER.get(stored.kind, ()))
         if stored.kind in _WHOLE_DIGITS:
             fitting.append(f"decimals with {_WHOLE_DIGITS[stored.kind]} or more digits before the point")
         elif decimal_digits(stored.kind):
             fitting.append("decimals with no fewer digits before and behind the point")
+            fitting += ["string"] if _has_one_spelling(stored.kind) else []
+        fitting += [f"{kind} where the stored values fit" for kind in _MAY_FIT.get(stored.kind, ())]
         fit = ", ".join(fitting) or "no other"
         raise Invalid(
             f"column '{change.path}': {stored.kind} cannot become {wanted.kind}: stored values would be lost or read "
@@ -265,7 +287,32 @@ def _widens(stored: str, wanted: str) -> bool:
         return whole and after[1] >= before[1] and after[0] <= DECIMAL_DIGITS_MAX
     if after is not None and stored in _WHOLE_DIGITS:
         return after[0] - after[1] >= _WHOLE_DIGITS[stored] and after[0] <= DECIMAL_DIGITS_MAX
+    if before is not None and wanted == "string":
+        return _has_one_spelling(stored)
     return wanted in _WIDER.get(stored, ())
+
+
+def _has_one_spelling(decimal: str) -> bool:
+    digits = decimal_digits(decimal)
+    return digits is not None and digits[1] <= _AS_TEXT_SCALE_MAX
+
+
+def _may_fit(stored: str, wanted: str) -> bool:
+    return wanted.partition("(")[0] in _MAY_FIT.get(stored, ())
+
+
+def in_doubt(before: NumberedSchema, after: NumberedSchema) -> list[str]:
+    """The columns of `after` in which stored values of `before` have to be looked at: some may not fit the new type.
+
+    Each is named once, without a path, whichever of its parts changes. Example: a text that becomes a date.
+    """
+    kinds = dict(before.named_kinds().values())
+    names = [
+        name.partition(".")[0]
+        for name, (number, kind) in after.named_kinds().items()
+        if number in kinds and kind != kinds[number] and not _widens(kinds[number], kind)
+    ]
+    return list(dict.fromkeys(names))
 
 
 def _refuse_alike(others: Siblings, name: str, path: str) -> None:

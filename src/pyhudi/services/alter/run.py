@@ -20,6 +20,7 @@ from pyhudi.format.schema.numbering import avro_of, first_numbers
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.merge.rules import IS_DELETED
 from pyhudi.metadata.kinds import registry
+from pyhudi.services.alter.stored_values import refuse_unfit_values
 from pyhudi.services.indexing.plans import lists_of, pending_indexings
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
@@ -32,6 +33,9 @@ from pyhudi.write.input.pinned_columns import refuse_pinned
 from pyhudi.write.input.schema import refuse_unread_mark, refuse_unwritable_types
 
 log = logging.getLogger("pyhudi")
+
+_NEWEST = "9" * 17
+"""The requested time of a schema that no instant has written yet: files of all instants are of earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ def run_alteration(
         return AlterResult(None, None, "")
 
     _refuse_building(session)
+    refuse_unfit_values(snapshot, replace(planned, since=_NEWEST), text)
     gone = _drop_misleading(session, before, planned)
     with ExitStack() as life:
         turns = OneTurn(session)

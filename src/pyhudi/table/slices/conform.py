@@ -63,7 +63,23 @@ def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return pc.cast(array, target, safe=False)
     if pa.types.is_floating(kind) and pa.types.is_string(target):
         return one_array(value_text(pa.chunked_array([array]), name))
+    if pa.types.is_decimal(target) and (pa.types.is_floating(kind) or pa.types.is_string(kind)):
+        return _decimals(array, target)
+    if pa.types.is_integer(kind) and pa.types.is_date(target):
+        raise pa.ArrowInvalid("a whole number is no date")  # Arrow would count days
     return pc.cast(array, target)
+
+
+def _decimals(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Texts, or floats by their texts, as decimals: rounded half up, so that 1.005 becomes 1.01.
+
+    Raises: pa.ArrowInvalid for a text that is no number, and for one with more digits than the type has.
+    """
+    if pa.types.is_floating(array.type):  # of tiny ones the texts have more digits than Arrow takes
+        tiny = pc.less(pc.abs(array), pa.scalar(10.0 ** -(target.scale + 1), array.type))
+        array = pc.if_else(tiny, pa.scalar(0, array.type), array).cast(pa.string())
+    rounded = pc.round(array.cast(pa.decimal256(76, 38)), target.scale, round_mode="half_towards_infinity")
+    return rounded.cast(target)
 
 
 def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, name: str) -> pa.Array:

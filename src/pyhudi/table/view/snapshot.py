@@ -40,12 +40,21 @@ from pyhudi.versions import LogNaming
 OpenListing: TypeAlias = Callable[[Storage, TableConfig, Timeline, tzinfo], FileListing]
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedColumns:
+    """Columns that a table is to get. `text`: as `Snapshot.schema_text`. `history`: with them as the newest."""
+
+    text: str
+    history: SchemaHistory
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One consistent view of a table. Immutable; files are listed when first asked for.
 
     `zone`: the time zone of instants. `timeline`: ends at the moment the reader looks at (`Timeline.until`).
-    `source_folder`: where the files are that the table was bootstrapped from; None: where the table says.
+    `source_folder`: where the files are that the table was bootstrapped from; None: where the table says. `planned`:
+    columns that the table is to get, as if it had them already.
     """
 
     storage: Storage
@@ -54,6 +63,7 @@ class Snapshot:
     timeline: Timeline
     listing: FileListing
     source_folder: str | None = None
+    planned: PlannedColumns | None = None
 
     @property
     def schema_text(self) -> str | None:
@@ -75,6 +85,8 @@ class Snapshot:
 
     @cached_property
     def _stated(self) -> StatedSchema:
+        if self.planned is not None:
+            return StatedSchema(self.planned.text)
         return read_stated_schema(self.storage, self.timeline, self.config.create_schema)
 
     @property
@@ -88,6 +100,8 @@ class Snapshot:
 
         A list request and a get for a table of schema-on-read evolution.
         """
+        if self.planned is not None:
+            return self.planned.history
         latest = self.stated_numbers
         return None if latest is None else read_history(self.storage, self.timeline, latest)
 
@@ -235,6 +249,10 @@ class Snapshot:
         for requested in sorted(requested_times - {i.requested for i in found}):
             found += self.timeline.archived_writes(requested_from=requested, requested_until=requested)
         return found
+
+    def with_columns(self, planned: PlannedColumns) -> "Snapshot":
+        """The table as it is read once it has other columns. The listing is shared."""
+        return replace(self, planned=planned)
 
     def at(self, requested: str) -> "Snapshot":
         """The table as it was at this requested time. The listing is shared.

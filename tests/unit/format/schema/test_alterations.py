@@ -127,7 +127,9 @@ REFUSED: list[tuple[Alteration, str]] = [
     (ChangeType("fare", pa.bool_()), "int cannot become boolean"),
     (ChangeType("fare", pa.decimal128(11, 2)), "decimals with 10 or more digits"),
     (ChangeType("price", pa.decimal128(10, 3)), "no fewer digits"),
-    (ChangeType("prices.key", pa.int64()), "string cannot become long"),
+    (ChangeType("prices.key", pa.int64()), "the keys of a map are texts"),
+    (ChangeType("prices.key", pa.date32()), "the keys of a map are texts"),
+    (ChangeType("home.city", pa.int32()), "string may become: decimal where the stored values fit, date where"),
     (ChangeType("home", pa.string()), "expected a simple type"),
 ]
 
