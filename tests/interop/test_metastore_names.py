@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi import HudiTable
 from tests.interop.test_sql_statements import GROUPS, answer
 from tests.support.lock_servers import hive_metastore
 from tests.support.named_tables import OwnSql, metastore_settings, refusal_of, rows_of
@@ -130,11 +131,15 @@ def test_a_name_serves_both(sides: Sides, maker_name: str, table_type: str) -> N
     maker.sql(f"INSERT OVERWRITE {name} SELECT 6, 'f', 1.0, 1L, 'e', 'w'")
     assert set(sides.entry(name)["partitions"]) == {"w"}
     assert sides.both(rows, name) == [(6, "f", 1.0, 1, "w")]
-    if external:
-        maker.sql(f"ALTER TABLE {name} RENAME TO {name}_2")
-        name = f"{name}_2"
-        other.sql(f"INSERT INTO {name} VALUES (7, 'g', 1.0, 1, 'e', 'w')")
-        assert len(sides.both(f"SELECT id FROM {name}", name)) == 2
+    maker.sql(f"ALTER TABLE {name} RENAME TO {name}_2")
+    name = f"{name}_2"
+    if not external:
+        folder = folder.with_name(name)
+        assert sides.entry(name)["location"] == f"file:{folder}"
+        assert sides.entry(name)["partitions"] == {"w": f"file:{folder}/dt=w"}
+    assert HudiTable.open(str(folder)).name == name
+    other.sql(f"INSERT INTO {name} VALUES (7, 'g', 1.0, 1, 'e', 'w')")
+    assert len(sides.both(f"SELECT id FROM {name}", name)) == 2
     other.sql(f"TRUNCATE TABLE {name}")
     assert sides.both(f"SELECT id FROM {name}", name) == []
     other.sql(f"DROP TABLE {name}")

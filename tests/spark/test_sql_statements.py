@@ -642,6 +642,27 @@ def test_columns_are_added(filled: Sql) -> None:
         filled("ALTER TABLE t ADD COLUMNS (NOTE INT)")
 
 
+def test_a_table_gets_another_name_and_its_folder_moves_with_it(filled: Sql) -> None:
+    before = Path(filled.table("t").path)
+    filled("ALTER TABLE t RENAME TO u")
+
+    assert filled.rows("u") == [A, B, C]
+    assert not before.exists()
+    assert (Path(filled.table("u").path), filled.table("u").name) == (before.with_name("u"), "u")
+    filled("INSERT INTO u VALUES (9, 'z', 1, 'x')")
+    filled("CREATE TABLE t (id INT) USING hudi")
+    with pytest.raises(Invalid, match=r"RENAME TO: a table or view .*u' is there already"):
+        filled("ALTER TABLE t RENAME TO u")
+    assert (filled.table("t").name, len(filled.rows("u"))) == ("t", 4)
+
+
+def test_a_folder_of_ones_own_stays_where_it_is(sql: Sql) -> None:
+    place = f"{sql.root}/its own place"
+    sql(f"CREATE TABLE a (id INT) USING hudi LOCATION '{place}'")
+    sql("ALTER TABLE a RENAME TO b")
+    assert (sql.table("b").path, sql.table("b").name) == (place, "b")
+
+
 def test_columns_are_changed(filled: Sql) -> None:
     filled("ALTER TABLE t RENAME COLUMN NAME TO label")
     assert filled.rows("t", "id, label") == [(1, "a"), (2, "b"), (3, "c")]
@@ -692,7 +713,6 @@ def test_an_external_table_outlives_its_name_but_for_purge(sql: Sql) -> None:
         "ANALYZE TABLE t COMPUTE STATISTICS",
         "LOAD DATA INPATH '/nowhere' INTO TABLE t",
         "ALTER TABLE t SET LOCATION '/nowhere'",
-        "ALTER TABLE t RENAME TO u",
         "REPLACE TABLE t (id INT) USING hudi",
         "EXPLAIN UPDATE t SET name = 'x'",
         "INSERT INTO hudi.`/TABLE / t` VALUES (1)",

@@ -24,6 +24,7 @@ from pyhudi.spark.entries.kept import is_kept, keep_entry, names_beside, stands_
 from pyhudi.spark.entries.new import put_entry
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
+from pyhudi.spark.renaming import rename
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.table_facts import (
@@ -204,7 +205,7 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
     statement = read_alter(head)
     match statement.what:
         case "RENAME TO":
-            return _rename(session, head, entry, statement)
+            return rename(session, head, entry, statement)
         case "SET TBLPROPERTIES":
             return _set_properties(session, head, entry, statement)
         case "UNSET TBLPROPERTIES":
@@ -247,20 +248,6 @@ def _add_columns(session: SqlSession, entry: CatalogEntry, statement: AlterTable
     table.insert(schema.empty_table(), options={"hoodie.allow.empty.commit": "true"})
     comments = {one.name: one.metadata["comment"] for one in added.fields if one.metadata}
     refresh_entry(session, entry, comments=comments)
-    return session.nothing()
-
-
-def _rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
-    if entry.is_managed:
-        raise Unsupported(
-            f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: the folder of a managed table would move under its "
-            "readers and writers; create an external table, with LOCATION, to rename it"
-        )
-    if not isinstance(session.catalog, SessionCatalog):
-        return session.spark_sql(head.cursor.text)
-    if len(statement.name) > 1 and as_kept(session.spark, statement.name[-2]) != entry.database:
-        raise Invalid(f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: expected a name of the same database")
-    session.catalog.rename(entry, as_kept(session.spark, statement.name[-1]))
     return session.nothing()
 
 

@@ -31,7 +31,6 @@ from pyhudi.engine.spark.sql.gateway import (
     value_of,
 )
 from pyhudi.engine.spark.sql.hive_entries import READS_OPTIMIZED, HiveEntries, fits_hive, keeps_names_in_hive
-from pyhudi.errors import Invalid
 from pyhudi.sql.words import Name, quoted_text
 
 CATALOG = "spark_catalog"
@@ -156,11 +155,10 @@ class SessionCatalog:
         self._catalog.invalidateCachedTable(self._cache_key(entry.database, entry.name))
 
     def rename(self, entry: CatalogEntry, name: str) -> None:
-        """Give an external table another name in its database."""
-        if self.exists((CATALOG, entry.database, name)):
-            raise Invalid(f"table '{entry.database}.{name}': a table or view of this name is there already")
+        """Give a table another name in its database. The folder of a managed one moves with it."""
         if keeps_names_in_hive(self._spark):
-            HiveEntries(self._spark).rename(entry.database, entry.name, name)
+            moves_to = self.default_path(entry.database, name) if entry.is_managed else None
+            HiveEntries(self._spark).rename(entry.database, entry.name, name, moves_to)
         else:
             self._catalog.externalCatalog().renameTable(entry.database, entry.name, name)
         self._catalog.invalidateCachedTable(self._cache_key(entry.database, entry.name))

@@ -132,9 +132,15 @@ class HiveEntries:
         """Take an entry out, and leave the files, also of a managed table."""
         self._metastore.dropTable(database, name, False, True)
 
-    def rename(self, database: str, name: str, new: str) -> None:
+    def rename(self, database: str, name: str, new: str, moves_to: str | None) -> None:
+        """`moves_to`: where the metastore puts the folder of a managed table, which its partitions follow."""
         entry = self._metastore.getTable(database, name)
         entry.setTableName(new)
+        if moves_to is not None:
+            place = str(self._qualified(moves_to).toString())
+            for texts in (entry.getParameters(), entry.getSd().getSerdeInfo().getParameters()):
+                if texts.containsKey("path"):
+                    texts.put("path", place)
         self._metastore.alter_table(database, name, entry)
 
     def set_properties(self, database: str, name: str, properties: Mapping[str, str | None]) -> None:
