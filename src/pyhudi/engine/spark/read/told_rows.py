@@ -34,7 +34,7 @@ def told_dataframe(spark: SparkSession, rows: pa.Table, schema: t.StructType) ->
 class _ToldRows(_ClassicDataFrame):
     """Answers `collect`, `take` and what is made of them (`first`, `head`), `count` and `isEmpty`."""
 
-    def __new__(cls, *_: Any) -> "_ToldRows":  # of PySpark 4.0, the class takes no other arguments than its own
+    def __new__(cls, *_: Any) -> "_ToldRows":  # of PySpark 4.0 and 4.1, the class takes its own arguments only
         return object.__new__(cls)
 
     def __init__(self, spark: SparkSession, rows: pa.Table, schema: t.StructType) -> None:
