@@ -60,7 +60,8 @@ def test_a_client_sees_streams_views_and_other_clients(server: ConnectServer) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["statements", "merge", "merge_calls", "names", "texts", "procedures", "inspection", "quick_start"]
+    "name",
+    ["statements", "merge", "merge_calls", "merge_frames", "names", "texts", "procedures", "inspection", "quick_start"],
 )
 def test_sql_of_classic_sessions_runs_on_connect(server: ConnectServer, name: str) -> None:
     """But for `CREATE VIEW` of a table function, which only classic sessions have."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyhudi.api.clock import random_uuid
 from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, STORED_PATH_COLUMN, FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
+from pyhudi.api.writes import WriteCall
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.engine.spark.sql.looks import distinct_values, has_gaps, is_small
@@ -40,6 +41,7 @@ from pyhudi.sql.words import quoted_name, quoted_text
 from pyhudi.table.read.path_times import with_path_times
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
+from pyhudi.write.operation import WriteResult
 from pyhudi.write.rows.changes import staying_columns
 from pyhudi.write.settings import WriteSettings
 
@@ -58,13 +60,19 @@ def merge_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFram
     """`MERGE INTO`."""
     view = session.new_view("target")
     statement = read_merge(of_one_snapshot(session, head, entry, view))
-    table = session.open(entry)
+    carry_out(session, statement, session.open(entry), view, what="MERGE INTO")
+    return session.nothing()
+
+
+def carry_out(
+    session: SqlSession, statement: Merge, table: HudiTable, view: str, *, what: str, call: WriteCall | None = None
+) -> WriteResult:
+    """Carry a merge out. `view`: names the table's rows in the statement. `what`: the merge, for errors."""
     with ExitStack() as held:
         merge = _Merge(session, statement, table, held, view)
-        change = FrameChange(Operation.UPSERT, merge.rows, "MERGE INTO", marks_deletes=True)
+        change = FrameChange(Operation.UPSERT, merge.rows, what, marks_deletes=True)
         with told_refusals():
-            change_by_frame(table, change, session.spark)
-    return session.nothing()
+            return change_by_frame(table, change, session.spark, call)
 
 
 @dataclass

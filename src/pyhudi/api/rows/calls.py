@@ -1,17 +1,21 @@
 """The calls that change rows where they are: deletes, updates and merges. `HudiTable` has them from here."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pyhudi.api import writes
+from pyhudi.api import frames, writes
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.queries import Where
 from pyhudi.api.rows import changes as row_changes
+from pyhudi.api.rows.frame_merges import merge_frame
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.errors import Invalid
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
 from pyhudi.write.rows.clauses import MergeClauses
+
+if TYPE_CHECKING:
+    from pyhudi.api.table import HudiTable
 
 
 class RowCalls:
@@ -86,7 +90,8 @@ class RowCalls:
     ) -> WriteResult:
         """Change, delete and insert rows by the rows of a source, in one commit.
 
-        `source`: anything that speaks the Arrow stream interface; it is held in memory. `on`: which rows match, as
+        `source`: anything that speaks the Arrow stream interface, which is held in memory; or a Spark DataFrame, which
+        Spark merges: then texts are Spark's, and values may be PySpark's columns. `on`: which rows match, as
         Spark SQL text such as `"target.id = source.id"`, or names of columns that are equal; None: the record key, and
         the partition columns where the source has them. Null equals nothing.
 
@@ -97,8 +102,8 @@ class RowCalls:
         then, otherwise only files that may hold a match. Where nothing changes, there is no commit.
 
         Raises: Invalid for a row of the table that several rows of the source match (unless all that matches is
-        deleted), for new rows of one record key or of a stored one, and as `update`; Unsupported for a Spark DataFrame,
-        and as `update`.
+        deleted), for new rows of one record key or of a stored one, and as `update`; Unsupported as `update`, and for a
+        Spark DataFrame before `pyhudi.spark.register`.
         """
         clauses = MergeClauses(
             when_matched_update,
@@ -107,5 +112,7 @@ class RowCalls:
             when_not_matched_by_source_update,
             when_not_matched_by_source_delete,
         )
-        call = WriteCall(options, extra_metadata, on_commit)
-        return row_changes.merge(self._handle, source, on, clauses, (source_alias, target_alias), call)
+        call, aliases = WriteCall(options, extra_metadata, on_commit), (source_alias, target_alias)
+        if (frame := frames.spark_dataframe(source)) is not None:
+            return merge_frame(cast("HudiTable", self), frame, on, clauses, aliases, call)
+        return row_changes.merge(self._handle, source, on, clauses, aliases, call)

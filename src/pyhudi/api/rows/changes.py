@@ -50,12 +50,7 @@ def merge(
 def _merge_of(
     handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str], settings: WriteSettings
 ) -> Merge:
-    """The merge that a caller asks for. Raises: Unsupported, Invalid for a source that cannot be merged."""
-    if frames.spark_dataframe(source) is not None:
-        raise Unsupported(
-            "merge: expected a source with __arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, …), found a Spark "
-            "DataFrame: merges run in this process; hand in source.toArrow(), or write its rows with upsert and delete"
-        )
+    """The merge that a caller asks for. Raises: Invalid for a source that cannot be merged."""
     rows = frames.arrow_table(source)
     refuse_doubled(rows.schema)
     return Merge(

@@ -39,7 +39,7 @@ class MergeClauses:
     by_source_delete: Any = None
 
     def __post_init__(self) -> None:
-        if not any(_listed(getattr(self, name)) for name in self.__dataclass_fields__):
+        if not any(listed(getattr(self, name)) for name in self.__dataclass_fields__):
             raise Invalid(
                 "merge: expected at least one clause, such as when_matched_update={'n': 'source.n'}, found none"
             )
@@ -71,20 +71,25 @@ def parse_clauses(
     Raises: Invalid, Unsupported.
     """
     found = [
-        *(_delete(one, f"{what}_delete", schema) for one in _listed(delete)),
+        *(_delete(one, f"{what}_delete", schema) for one in listed(delete)),
         *(
             _update(one, f"{what}_{'insert' if what.endswith('not_matched') else 'update'}", sides, schema, snapshot,
                     has_source=has_source)
-            for one in _listed(update)
+            for one in listed(update)
         ),
     ]  # fmt: skip
     free = [clause for clause in found if clause.where is None]
-    if len(free) > 1:
-        raise Invalid(
-            f"merge: expected at most one clause without a condition for the same rows, found {free[0].what} and "
-            f"{free[1].what}; give one of them a condition: pyhudi.When(where='…', set={{…}})"
-        )
+    refuse_two_free([clause.what for clause in free])
     return [clause for clause in found if clause.where is not None] + free
+
+
+def refuse_two_free(clauses: Sequence[str]) -> None:
+    """`clauses`: what those without a condition are called. Raises: Invalid for more than one for the same rows."""
+    if len(clauses) > 1:
+        raise Invalid(
+            f"merge: expected at most one clause without a condition for the same rows, found {clauses[0]} and "
+            f"{clauses[1]}; give one of them a condition: pyhudi.When(where='…', set={{…}})"
+        )
 
 
 def clause_masks(clauses: Sequence[Clause], rows: pa.RecordBatch) -> list[pa.BooleanArray]:
@@ -97,41 +102,64 @@ def clause_masks(clauses: Sequence[Clause], rows: pa.RecordBatch) -> list[pa.Boo
     return masks
 
 
-def _listed(given: Any) -> list[Any]:
+def listed(given: Any) -> list[Any]:
+    """The clauses of one kind that a caller gives: none, one or several."""
     if given is None or given is False:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
+def as_delete(given: Any, what: str) -> When:
+    """A delete as a caller gives it: True, a condition, or a `When`. Raises: Invalid for one that sets values."""
+    if not isinstance(given, When):
+        return When(None if given is True else given)
+    if given.set is not None:
+        raise Invalid(f"{what}: expected no values to set in a delete, found {given.set!r}")
+    return given
+
+
+def as_update(given: Any, what: str, *, has_source: bool) -> When:
+    """An update or insert as a caller gives it: True, `"*"`, values, or a `When`. `set` True: every column.
+
+    Raises: Invalid for every column of a source that rows of this kind do not have.
+    """
+    takes_all = given is True or (isinstance(given, str) and given == "*")
+    clause = given if isinstance(given, When) else When(None, True if takes_all else given)
+    if clause.set is not None and clause.set is not True:
+        return clause
+    if not has_source:
+        raise Invalid(f"{what}: expected columns and their values, found none: these rows have none in the source")
+    return When(clause.where, True)
+
+
 def _delete(given: Any, what: str, schema: pa.Schema) -> Clause:
-    if isinstance(given, When):
-        if given.set is not None:
-            raise Invalid(f"{what}: expected no values to set in a delete, found {given.set!r}")
-        return Clause(_condition(given.where, what, schema), None, what)
-    return Clause(_condition(None if given is True else given, what, schema), None, what)
+    return Clause(_condition(as_delete(given, what).where, what, schema), None, what)
 
 
 def _update(given: Any, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, *, has_source: bool) -> Clause:
-    takes_all = given is True or (isinstance(given, str) and given == "*")
-    clause = given if isinstance(given, When) else When(None, True if takes_all else given)
+    clause = as_update(given, what, has_source=has_source)
     values = clause.set
-    if values is None or values is True:
-        if not has_source:
-            raise Invalid(f"{what}: expected columns and their values, found none: these rows have none in the source")
-        values = _all_columns(sides, snapshot, what)
+    if values is True:
+        values = all_columns(sides.source.names, sides.source_alias, snapshot.schema.names, snapshot.config.name, what)
     assigned = parse_assignments(values, snapshot, schema, what=what)
     return Clause(_condition(clause.where, what, schema), tuple(assigned), what)
 
 
-def _all_columns(sides: Sides, snapshot: Snapshot, what: str) -> dict[str, str]:
-    own = {name.lower(): name for name in sides.source.names}
-    missing = [name for name in snapshot.schema.names if name.lower() not in own]
+def all_columns(
+    source: Sequence[str], source_alias: str, columns: Sequence[str], table_name: str, what: str
+) -> dict[str, str]:
+    """Each column of the table, with the text of the source's column of this name.
+
+    Raises: Invalid for a column that the source lacks.
+    """
+    own = {name.lower(): name for name in source}
+    missing = [name for name in columns if name.lower() not in own]
     if missing:
         raise Invalid(
-            f"{what}: expected every column of table '{snapshot.config.name}' in the source, found no "
-            f"'{missing[0]}'; say which columns get which values: {{'{snapshot.schema.names[0]}': 'source.…'}}"
+            f"{what}: expected every column of table '{table_name}' in the source, found no '{missing[0]}'; say which "
+            f"columns get which values: {{'{columns[0]}': 'source.…'}}"
         )
-    return {name: column_text(sides.source_alias, own[name.lower()]) for name in snapshot.schema.names}
+    return {name: column_text(source_alias, own[name.lower()]) for name in columns}
 
 
 def _condition(where: Any, what: str, schema: pa.Schema) -> Predicate | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyspark
+import pyspark.sql.functions as f
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.engine.spark.java import elements
@@ -48,6 +49,14 @@ def classic_texts(spark: SparkSession, rows: DataFrame | None, *, alias: str, ta
         alias = named[0]
     reader = _Reader(spark, alias, {int(one.exprId().id()): str(one.name()) for one in output}, what)
     return ColumnTexts(alias, reader.column)
+
+
+def literal(value: Any) -> Column:
+    """A value as a column. Raises: Invalid for one that Spark has no literal for."""
+    try:
+        return f.lit(value)
+    except Exception as error:  # PySpark and Py4J have several
+        raise Invalid(f"value {value!r:.80}: expected one that Spark has a literal for ({error})") from error
 
 
 def text_literal(spark: SparkSession, text: str) -> str:
