@@ -140,6 +140,11 @@ def test_a_name_serves_both(sides: Sides, maker_name: str, table_type: str) -> N
     assert HudiTable.open(str(folder)).name == name
     other.sql(f"INSERT INTO {name} VALUES (7, 'g', 1.0, 1, 'e', 'w')")
     assert len(sides.both(f"SELECT id FROM {name}", name)) == 2
+    sides.ours.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS")
+    assert sides.entry(name)["properties"]["spark.sql.statistics.numRows"] == "2"
+    assert sides.both(f"SELECT count(*) FROM {name}", name) == [(2,)]
+    sides.ours.sql(f"DELETE FROM {name} WHERE id = 7")
+    assert "spark.sql.statistics.numRows" not in sides.entry(name)["properties"]
     other.sql(f"TRUNCATE TABLE {name}")
     assert sides.both(f"SELECT id FROM {name}", name) == []
     other.sql(f"DROP TABLE {name}")

@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "of version 6": {"record_key": "id", "table_version": 6},
 }
 
-NEWER = pytest.mark.skipif(pyspark.__version__ < "4", reason="PySpark 3.5 knows _metadata of tables by path only")
+NEWER = pytest.mark.skipif(pyspark.__version__ < "4.2", reason="_metadata is known by path only")
 
 LIKE_OTHERS = ("of a number", "of version 6")
 """Kinds that plan a query as others do: for the long run."""

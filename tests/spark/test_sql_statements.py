@@ -15,6 +15,7 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound, Unsupported
+from pyhudi.engine.spark.session import is_classic
 
 pytestmark = pytest.mark.spark
 
@@ -642,8 +643,39 @@ def test_columns_are_added(filled: Sql) -> None:
         filled("ALTER TABLE t ADD COLUMNS (NOTE INT)")
 
 
+def test_statistics_of_a_table_are_told_until_it_changes(filled: Sql) -> None:
+    if not is_classic(filled.spark):
+        with pytest.raises(Unsupported, match="analyze it in a classic session"):
+            filled("ANALYZE TABLE t COMPUTE STATISTICS")
+        return
+
+    def told() -> str | None:
+        return dict(row[:2] for row in filled("DESCRIBE EXTENDED t")).get("Statistics")
+
+    def size() -> int:
+        table = filled.table("t")
+        return sum((Path(table.path) / one).stat().st_size for one in table.scan().files())
+
+    assert told() is None
+    filled("ANALYZE TABLE t COMPUTE STATISTICS")
+    assert told() == f"{size()} bytes, 3 rows"
+    filled("DELETE FROM t WHERE id = 2")
+    assert told() is None
+    filled("ANALYZE TABLE t COMPUTE STATISTICS NOSCAN")
+    assert str(told()).startswith(f"{size()} bytes")  # Spark 4.3 shows 0 for rows that are not known
+    filled("TRUNCATE TABLE t")
+    filled("ANALYZE TABLE t COMPUTE STATISTICS")
+    assert told() == "0 bytes, 0 rows"
+    with pytest.raises(Invalid, match="expected COMPUTE STATISTICS"):
+        filled("ANALYZE TABLE t")
+
+
 def test_a_table_gets_another_name_and_its_folder_moves_with_it(filled: Sql) -> None:
     before = Path(filled.table("t").path)
+    if not is_classic(filled.spark):
+        with pytest.raises(Unsupported, match="rename it in a classic session"):
+            filled("ALTER TABLE t RENAME TO u")
+        return
     filled("ALTER TABLE t RENAME TO u")
 
     assert filled.rows("u") == [A, B, C]
@@ -710,7 +742,8 @@ def test_an_external_table_outlives_its_name_but_for_purge(sql: Sql) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ANALYZE TABLE t COMPUTE STATISTICS",
+        "ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS id",
+        "ANALYZE TABLE t PARTITION (dt = 'x') COMPUTE STATISTICS",
         "LOAD DATA INPATH '/nowhere' INTO TABLE t",
         "ALTER TABLE t SET LOCATION '/nowhere'",
         "REPLACE TABLE t (id INT) USING hudi",

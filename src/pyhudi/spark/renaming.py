@@ -28,6 +28,11 @@ def rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: Alte
             "once; create the table with LOCATION to rename it"
         )
     catalog = session.catalog
+    if entry.is_managed and not isinstance(catalog, SessionCatalog):
+        raise Unsupported(
+            f"{what}: under Spark Connect the folder of a managed table would stay under the old name; rename it in a "
+            "classic session, or create the table with LOCATION"
+        )
 
     def keep() -> None:
         if isinstance(catalog, SessionCatalog):

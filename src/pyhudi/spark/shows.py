@@ -1,4 +1,4 @@
-"""SHOW PARTITIONS, REFRESH, ANALYZE and MSCK REPAIR, carried out or refused."""
+"""SHOW PARTITIONS, REFRESH, ANALYZE, MSCK REPAIR and LOAD DATA, carried out or refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.partitions import has_slashed_dates, living_partitions, partition_texts
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog
 from pyhudi.engine.spark.sql.columns import catalog_columns
 from pyhudi.errors import Unsupported
 from pyhudi.format.keys.record_keys import DEFAULT_PARTITION
@@ -76,10 +76,30 @@ def base_format_of(table: HudiTable) -> str:
 
 
 def analyze(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
-    raise Unsupported(
-        f"ANALYZE TABLE {'.'.join(entry.full_name)}: the catalog keeps no statistics of Hudi tables; column statistics "
-        "are an index of the table: CREATE INDEX … USING column_stats, or HudiTable.build_index('column_stats')"
-    )
+    """`ANALYZE TABLE t COMPUTE STATISTICS [NOSCAN]`: the table's size, and the number of its rows, for the catalog.
+
+    Spark shows them, and other sessions plan by them; pyhudi does not. A change by name takes them out again.
+    Raises: Unsupported for statistics of columns and of partitions.
+    """
+    what, cursor = f"ANALYZE TABLE {'.'.join(entry.full_name)}", head.cursor
+    if cursor.sees("PARTITION"):
+        raise Unsupported(f"{what} PARTITION: the catalog keeps statistics of whole tables; leave PARTITION out")
+    cursor.expect("COMPUTE", "STATISTICS")
+    if cursor.sees("FOR"):
+        raise Unsupported(
+            f"{what} COMPUTE STATISTICS FOR: statistics of columns are an index of the table: CREATE INDEX … USING "
+            "column_stats, or HudiTable.build_index('column_stats')"
+        )
+    counts = not cursor.take("NOSCAN")
+    cursor.end()
+    if not isinstance(session.catalog, SessionCatalog):
+        raise Unsupported(
+            f"{what}: Spark Connect has no way to the catalog's statistics; analyze it in a classic session"
+        )
+
+    scan = HudiTable.open(entry.path).scan(query="read_optimized" if entry.reads_optimized else "snapshot")
+    session.catalog.set_statistics(entry, scan.explain().size_bytes, scan.count() if counts else None)
+    return session.nothing()
 
 
 def load_data(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog
 from pyhudi.engine.spark.sql.hive_entries import (
     SYNCED,
     SYNCED_COMPLETION,
@@ -37,7 +37,11 @@ def keep_entry(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool =
     """Tell the metastore of what commits since the last time have done. `looks_at_all`: at all partitions instead.
 
     The commit stands already: a metastore that fails is a line of the log, and the next write tells it all.
+    Statistics of ANALYZE go: they are of the rows of before.
     """
+    if entry.has_statistics and isinstance(session.catalog, SessionCatalog):
+        with logged_failure(f"table '{'.'.join(entry.full_name)}': the catalog's statistics are of before a commit"):
+            session.catalog.set_statistics(entry, None)
     if not is_kept(session):
         return
     with logged_failure(f"table '{'.'.join(entry.full_name)}': the Hive metastore was not told of a commit"):

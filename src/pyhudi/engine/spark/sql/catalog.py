@@ -24,6 +24,7 @@ from pyhudi.engine.spark.sql.gateway import (
     constructor_types,
     copied,
     dict_of,
+    find_class,
     scala_map,
     scala_object,
     scala_seq,
@@ -39,6 +40,9 @@ _TABLES = f"{CATALYST}.catalog"
 _LEVELS_MAX = 5
 """Of folders, from one that a statement names up to the table that it may lie in."""
 
+_SIZE_BYTES, _ROWS = "spark.sql.statistics.totalSize", "spark.sql.statistics.numRows"
+"""Where Spark keeps statistics of a table in a Hive metastore."""
+
 _COMMENT_NAME = "comment"
 _COMMENT = 2
 """Which of the optional fields behind a `CatalogTable`'s properties is its comment."""
@@ -49,6 +53,7 @@ class CatalogEntry:
     """A table in the catalog. `path`: where it lies. `properties`: its TBLPROPERTIES.
 
     `reads_optimized`: the name stands for the table's base files alone, as names do that Apache Hudi ends with `_ro`.
+    `has_statistics`: the catalog keeps the table's size.
     """
 
     database: str
@@ -58,6 +63,7 @@ class CatalogEntry:
     partition_by: tuple[str, ...]
     is_managed: bool
     reads_optimized: bool = False
+    has_statistics: bool = False
 
     @property
     def full_name(self) -> Name:
@@ -117,6 +123,7 @@ class SessionCatalog:
             partition_by=tuple(elements(table.partitionColumnNames())),
             is_managed=table.tableType().name() == "MANAGED",
             reads_optimized=stated.get(READS_OPTIMIZED, "").lower() == "true",
+            has_statistics=bool(table.stats().isDefined()),
         )
 
     def exists(self, name: Name) -> bool:
@@ -176,6 +183,30 @@ class SessionCatalog:
         if _COMMENT_NAME in properties:  # Spark keeps it apart
             changed[comment] = some(self._spark, properties[_COMMENT_NAME])
         self._catalog.externalCatalog().alterTable(copied(self._spark, table, changed))
+
+    def set_statistics(self, entry: CatalogEntry, size_bytes: int | None, rows: int | None = None) -> None:
+        """Keep the size of a table and the number of its rows. None: not known; without a size, none are kept."""
+        if keeps_names_in_hive(self._spark):
+            told = {_SIZE_BYTES: size_bytes, _ROWS: rows}
+            texts = {name: None if number is None else str(number) for name, number in told.items()}
+            HiveEntries(self._spark).set_properties(entry.database, entry.name, texts)
+            return
+        made = None if size_bytes is None else self._statistics(size_bytes, rows)
+        self._catalog.externalCatalog().alterTableStats(entry.database, entry.name, some(self._spark, made))
+
+    def _statistics(self, size_bytes: int, rows: int | None) -> Any:
+        """A `CatalogStatistics`. Py4J makes a number of Python of each `BigInt`, so they stay within collections."""
+        spark = self._spark
+        as_list = java_class(spark, "scala.collection.JavaConverters").seqAsJavaList
+        fields = java_class(spark, "java.util.ArrayList")(as_list(self._big_integer(size_bytes).toList()))
+        fields.add(some(spark, None) if rows is None else self._big_integer(rows))
+        fields.add(scala_map(spark, {}))
+        (constructor,) = find_class(spark, f"{_TABLES}.CatalogStatistics").getConstructors()
+        return constructor.newInstance(fields.toArray())
+
+    def _big_integer(self, number: int) -> Any:
+        """`Some(BigInt)`: the number of rows of a plan that nobody runs."""
+        return self._spark._jsparkSession.range(number).queryExecution().analyzed().stats().rowCount()
 
     def set_columns(self, entry: CatalogEntry, columns: t.StructType, *, base_format: str) -> None:
         """Tell the catalog of a table's columns, those of partitions last.
