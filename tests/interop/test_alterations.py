@@ -151,7 +151,7 @@ def test_values_that_fit_another_type_are_read_and_rewritten_alike(
     )  # fmt: skip
     rows = pa.table({
         "id": ["a", "b", "c", "d"], "ts": [1] * 4, "price": [1.005, -2.5, None, 123456.789],
-        "rate": pa.array([0.1, 1e7, None, -0.0005], pa.float32()), "number": ["1.505", "-2", None, "300"],
+        "rate": pa.array([0.1, 97735.85, None, -0.0005], pa.float32()), "number": ["1.505", "-2", None, "300"],
         "day": ["2021-01-05", "1999-12-31", None, "1900-01-01"],
         "amount": pa.array([Decimal("1.10"), Decimal("-3.00"), None, Decimal("0.00")], pa.decimal128(10, 2)),
     })  # fmt: skip

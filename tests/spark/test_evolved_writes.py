@@ -61,16 +61,20 @@ def test_values_that_fit_another_type_are_the_same_on_spark(spark: Any, tmp_path
     table = HudiTable.create(
         tmp_path / "t", name="t", record_key="id", ordering="ts", table_type=table_type, table_version=9
     )
+    home = pa.struct([("x", pa.float32())])
     rows = pa.table({
         "id": ["a", "b", "c", "d"], "ts": [1] * 4, "price": [1.005, -2.5, None, 123456.789],
-        "rate": pa.array([0.1, 1e7, None, -0.0005], pa.float32()), "number": ["1.505", "-2", None, "3E2"],
+        "rate": pa.array([0.1, 97735.85, None, -0.0005], pa.float32()), "number": ["1.505", "-2", None, "3E2"],
         "day": ["2021-01-05", "1999-12-31", None, "0999-01-01"],
+        "long": ["9" * 33 + ".99", "-" + "9" * 20 + ".5", "0", None],
+        "home": pa.array([{"x": 97735.85}, {"x": 0.1}, None, {"x": 1e7}], home),
         "amount": pa.array([Decimal("1.10"), Decimal("-3.00"), None, Decimal("0.00")], pa.decimal128(10, 2)),
     })  # fmt: skip
     table.insert(rows)
     table.upsert(rows.slice(1, 2).set_column(1, "ts", pa.array([2, 2])))
     change = table.alter().change_type("price", pa.decimal128(10, 2)).change_type("rate", pa.decimal128(20, 3))
     change = change.change_type("number", pa.decimal128(10, 2)).change_type("day", "date32")
+    change = change.change_type("long", pa.decimal128(38, 0)).change_type("home.x", pa.decimal128(20, 4))
     change.change_type("amount", "string").commit()
 
     def same(count: int, **asked: Any) -> None:
@@ -80,6 +84,8 @@ def test_values_that_fit_another_type_are_the_same_on_spark(spark: Any, tmp_path
 
     same(4)
     same(2, where="price > 1")
+    same(1, where="rate = 97735.85")
+    same(1, where=f"long = 1{'0' * 33}")
     same(1, where="day < date '1999-12-31'")
     same(1, where="amount = '-3.00'", columns=["id", "amount"])
     table.upsert(on_spark(spark, table.scan(meta_fields=False, where="number > 2").to_arrow(), tmp_path))

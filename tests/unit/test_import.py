@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,7 @@ def test_import_takes_less_than_a_second() -> None:
     pytest.fail(f"import pyhudi took {min(seconds):.2f} s at best, at most {SECONDS_MAX} s")
 
 
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
 def test_a_spark_worker_that_stages_rows_does_without_the_compiler() -> None:
     """Each fresh worker would take a third of a second for it."""
     modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.engine.spark.write.staging\n"))[
@@ -80,6 +82,25 @@ def test_a_spark_worker_that_stages_rows_does_without_the_compiler() -> None:
     assert isinstance(modules, list)
     assert "pyspark" in modules
     assert "numba" not in modules
+
+
+CASTS = """
+import pyarrow as pa
+from pyhudi import HudiTable, Unsupported
+table = HudiTable.create("memory://casts", name="casts", record_key="id")
+table.insert(pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int32()), "x": [0.5, 2.5]}))
+assert table.scan(where="n = '2'").count() == 1
+assert table.scan(where="CAST(x AS INT) = 2").count() == 1
+try:
+    table.scan().to_pandas()
+except Unsupported as error:
+    assert "pip install pandas" in str(error)
+"""
+
+
+def test_casts_do_without_pandas() -> None:
+    """PyArrow before 26 asks pandas for the NumPy type of a type."""
+    run_probe(ABSENT + PROBE.replace("import pyhudi\n", "import pyhudi\n" + CASTS))
 
 
 def test_a_task_that_reads_files_without_logs_does_without_compiler_pandas_and_parser() -> None:

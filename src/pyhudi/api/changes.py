@@ -118,6 +118,7 @@ class Changes:
 
     def to_pandas(self) -> "pd.DataFrame":
         """All changes as a pandas DataFrame."""
+        library("pandas", asked="to_pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:

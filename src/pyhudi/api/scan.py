@@ -90,7 +90,8 @@ class Scan:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """All rows as a pandas DataFrame."""
+        """All rows as a pandas DataFrame. Raises: Unsupported where pandas is not installed."""
+        library("pandas", asked="to_pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self, *, lazy: bool = False) -> Any:

@@ -155,17 +155,29 @@ def _to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Decimals rounded half away from zero to the target's scale. NULL where the result has too many digits."""
-    scale = max(values.type.scale, target.scale)
-    wide_type = pa.decimal256(76, scale)
-    wide = values.cast(wide_type)
+    """Decimals rounded half away from zero to the target's scale. NULL where the result has too many digits.
+
+    By hand: PyArrow's `round` is wrong where a number of many digits gains one.
+    """
+    scale, whole = max(values.type.scale, target.scale), target.precision - target.scale
+    wide = _within(values.cast(pa.decimal256(76, scale)), whole, scale)
     if scale > target.scale:
-        wide = pc.round(wide, target.scale, "half_towards_infinity")
-    largest = Decimal((0, (9,) * target.precision, -target.scale))
-    if target.precision - target.scale + scale <= 76:
-        fits = pc.less_equal(pc.abs(wide), pa.scalar(largest, wide_type))
-        wide = pc.if_else(fits, wide, pa.scalar(None, wide_type))
+        near = _cut(wide, pa.decimal256(75, target.scale + 1))
+        half = pa.scalar(Decimal((0, (5,), -target.scale - 1)), pa.decimal256(75, target.scale + 1))
+        away = pc.if_else(pc.less(near, pa.scalar(Decimal(0), near.type)), pc.negate(half), half)
+        wide = _within(_cut(pc.add(near, away), pa.decimal256(76, target.scale)), whole, target.scale)
     return wide.cast(target)
+
+
+def _within(values: pa.Array, whole: int, scale: int) -> pa.Array:
+    """The values with at most so many digits before the point; NULL for others. `scale`: of their type."""
+    largest = pa.scalar(Decimal((0, (9,) * (whole + scale) or (0,), -scale)), values.type)
+    return pc.if_else(pc.less_equal(pc.abs(values), largest), values, pa.scalar(None, values.type))
+
+
+def _cut(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values without the digits that the type has no place for."""
+    return values.cast(options=pc.CastOptions(kind, allow_decimal_truncate=True))
 
 
 def _from_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -182,7 +194,7 @@ def _from_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
 def _float_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Java's rules: NaN becomes 0, a number out of range the nearest limit; small types keep an int's low bits."""
     wide = pa.int64() if target == pa.int64() else pa.int32()
-    limits = np.iinfo(wide.to_pandas_dtype())
+    limits = np.iinfo(str(wide))
     numbers = np.nan_to_num(
         np.trunc(pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.float64)),
         nan=0.0,

@@ -58,7 +58,7 @@ def text_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
     sign = pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), "-", "")
 
     numbers = pc.binary_join_element_wise(sign, digits, "").cast(pa.decimal128(38, 0))
-    limits = np.iinfo(target.to_pandas_dtype())
+    limits = np.iinfo(str(target))
     low, high = (pa.scalar(int(limit), pa.int64()).cast(pa.decimal128(38, 0)) for limit in (limits.min, limits.max))
     fits = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
     return pc.if_else(fits, numbers, None).cast(target)

@@ -129,8 +129,8 @@ def test_files_are_looked_at_by_the_type_that_they_were_written_with(
     "name, wanted, message",
     [
         ("name", pa.date32(), "expected column 'name' readable as date32"),
-        ("name", pa.decimal128(10, 2), "'nb' is not a valid"),
-        ("price", pa.decimal128(2, 2), "does not fit in precision 2"),
+        ("name", pa.decimal128(10, 2), "does not fit decimal(10, 2)"),
+        ("price", pa.decimal128(2, 2), "100.0 does not fit decimal"),
         ("home.zip", pa.date32(), "expected column 'home.zip' readable as date32"),
     ],
 )
@@ -421,5 +421,38 @@ def test_arguments_that_are_none_are_refused_at_once() -> None:
         alteration.comment("n", 5)  # type: ignore[arg-type]
     with pytest.raises(Invalid, match=r"such as pyarrow.decimal128\(10, 2\)"):
         alteration.add("x", "varchar")
+    for other in (Decimal, None, pa.field("y", pa.string()), "decimal(39, 2)"):
+        with pytest.raises(Invalid, match="as in SQL: bigint, date"):
+            alteration.change_type("n", other)
     with pytest.raises(Invalid, match="expected the name of a column"):
         alteration.move("n", after=3)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="first: expected True or False, found 'x'"):
+        alteration.move("n", first="x")  # type: ignore[arg-type]
+
+
+def test_types_have_the_names_of_sql_too() -> None:
+    handles = filled()
+    handles.open().alter().change_type("n", "BIGINT").add("day", "date").add("amount", "decimal(10, 2)").commit()
+    found = handles.open().schema()
+    assert [found.field(name).type for name in ("n", "day", "amount")] == [
+        pa.int64(), pa.date32(), pa.decimal128(10, 2)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["op", "_hoodie_is_deleted"])
+def test_a_column_does_not_become_one_that_marks_deletes(name: str) -> None:
+    marks = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
+    handles = new_table(9, KINDS[0], None, **marks)
+    handles.open().insert(ROWS)
+    with pytest.raises(Invalid, match=f"cannot be renamed to '{name}': it would mark rows as deleted"):
+        handles.open().alter().rename("name", name).commit()
+
+
+def test_whole_numbers_that_were_text_become_narrow_decimals() -> None:
+    handles = filled()
+    handles.open().alter().change_type("n", "string").commit()
+    handles.open().alter().change_type("n", "decimal(3, 1)").commit()
+    assert [row["n"] for row in rows(handles.open())] == [Decimal("1.0"), Decimal("2.0"), Decimal("3.0")]
+    handles.open().alter().change_type("n", "string").commit()
+    with pytest.raises(Invalid, match=r"'1' does not fit decimal\(2, 2\)"):
+        handles.open().alter().change_type("n", "decimal(2, 2)").commit()

@@ -42,7 +42,8 @@ def test_a_name_that_cannot_be_kept_is_not_given() -> None:
 
 @pytest.mark.parametrize("moves", [True, False])
 def test_a_table_does_not_move_under_a_writer_at_work(moves: bool) -> None:
-    handles, found = filled(), []
+    handles = filled()
+    found: list[str] = []
 
     def rename_meanwhile(change: str) -> None:
         if ".parquet" in change and "metadata" not in change and not found:

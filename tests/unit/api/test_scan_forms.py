@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,9 @@ def test_a_limit_cuts_every_form_of_the_answer(kind: str) -> None:
     table = make(kind, storage=MemoryStorage())
     for count, expected in ((0, 0), (1, 1), (60, 60), (1000, 98)):
         scan = table.scan(columns=["id"]).limit(count)
-        assert len(scan.to_arrow()) == len(scan.to_pandas()) == scan.count() == expected
+        assert len(scan.to_arrow()) == scan.count() == expected
+        if find_spec("pandas"):
+            assert len(scan.to_pandas()) == expected
         assert sum(map(len, scan.to_batches())) == expected
         assert len(pa.table(scan)) == expected
     assert table.scan().limit(5).limit(9).count() == 5

@@ -1,7 +1,9 @@
 """The call that changes a table's columns."""
 
+import re
 from collections.abc import Mapping
-from typing import Self
+from contextlib import suppress
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -23,6 +25,14 @@ from pyhudi.metrics.measuring import told
 from pyhudi.services.alter.run import AlterResult, run_alteration
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
+
+_DECIMAL: Final = re.compile(r"decimal\s*\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)", re.IGNORECASE)
+
+_OF_SQL: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(), "long": pa.int64(),
+    "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+"""Types by names that Arrow has not."""
 
 
 class TableAlteration:
@@ -50,9 +60,9 @@ class TableAlteration:
     ) -> Self:
         """Add a column, or a field of a struct: last, or at a place. Stored rows have null there.
 
-        `type`: an Arrow type, or the name of a simple one, such as `"int64"` or `"string"`.
+        `type`: an Arrow type, or the name of a simple one, such as `"int64"`, `"string"` or `"decimal(10, 2)"`.
         """
-        place = Place(_neighbour(path, after), _neighbour(path, before), first)
+        place = _place(path, after, before, first)
         return self._with(Add(_path(path), _type(path, type), place, _text(path, comment)))
 
     def rename(self, path: str, name: str) -> Self:
@@ -67,7 +77,7 @@ class TableAlteration:
         """Put a column right behind or before another one of the same struct, or first."""
         if after is None and before is None and not first:
             raise Invalid(f"column '{path}': expected a place to move it to: after, before or first")
-        return self._with(Move(_path(path), Place(_neighbour(path, after), _neighbour(path, before), first)))
+        return self._with(Move(_path(path), _place(path, after, before, first)))
 
     def change_type(self, path: str, type: pa.DataType | str) -> Self:
         """Make a column's type another one: a wider one, or one that each stored value fits.
@@ -136,15 +146,25 @@ def _path(path: str) -> str:
 
 
 def _type(path: str, given: pa.DataType | str) -> pa.DataType:
+    """The type that a caller gives: of Arrow, by its alias there, or by its name in SQL."""
     if isinstance(given, pa.DataType):
         return given
-    try:
-        return pa.type_for_alias(given)
-    except (ValueError, TypeError) as error:
-        raise Invalid(
-            f"column '{path}': expected an Arrow type, such as pyarrow.decimal128(10, 2), or the name of a simple one "
-            f"(bool, int32, int64, float, double, string, binary, date32), found {given!r}"
-        ) from error
+    with suppress(ValueError):  # no alias of Arrow's, or a decimal of too many digits
+        if isinstance(given, str) and (digits := _DECIMAL.fullmatch(given.strip())):
+            return pa.decimal128(int(digits[1]), int(digits[2]))
+        if isinstance(given, str):
+            return _OF_SQL.get(given.strip().lower()) or pa.type_for_alias(given)
+    raise Invalid(
+        f"column '{path}': expected an Arrow type, such as pyarrow.decimal128(10, 2), or the name of a simple one "
+        f"(bool, int32, int64, float, double, string, binary, date32, or as in SQL: bigint, date, decimal(10, 2)), "
+        f"found {given!r}"
+    )
+
+
+def _place(path: str, after: str | None, before: str | None, first: bool) -> Place:
+    if not isinstance(first, bool):
+        raise Invalid(f"column '{path}': first: expected True or False, found {first!r}")
+    return Place(_neighbour(path, after), _neighbour(path, before), first)
 
 
 def _neighbour(path: str, given: str | None) -> str | None:

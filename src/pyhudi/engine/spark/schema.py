@@ -87,13 +87,13 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
 def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column:
     """The column as another type. Fields of structs are matched by name; Spark's own cast matches them by position.
 
-    A float becomes the double of its text, as everywhere (`pyhudi.table.slices.conform`).
+    A float becomes the double or the decimal of its text, as everywhere (`pyhudi.table.slices.conform`).
     Example: the float 0.1 becomes the double 0.1.
     """
     if found == wanted:
         return column
-    if isinstance(found, t.FloatType) and isinstance(wanted, t.DoubleType):
-        return column.cast("string").cast("double")
+    if isinstance(found, t.FloatType) and isinstance(wanted, t.DoubleType | t.DecimalType):
+        return column.cast("string").cast(wanted)
     if not _moves_fields(found, wanted):
         return column.cast(wanted)
 
@@ -117,7 +117,7 @@ def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column
 def _moves_fields(found: t.DataType, wanted: t.DataType) -> bool:
     """Whether Spark's own cast would give another value than `cast_column`."""
     match found, wanted:
-        case t.FloatType(), t.DoubleType():
+        case t.FloatType(), t.DoubleType() | t.DecimalType():
             return True
         case t.StructType(), t.StructType():
             return found.names != wanted.names or any(

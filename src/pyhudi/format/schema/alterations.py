@@ -213,6 +213,11 @@ def _renamed(siblings: Siblings, change: Rename) -> Siblings:
     others = (*siblings[:at], *siblings[at + 1 :])
     if "." in change.name:
         raise Invalid(f"column '{change.path}': the new name '{change.name}': expected a name, without the path")
+    if "." not in change.path and change.name.startswith("_hoodie_"):
+        raise Invalid(
+            f"column '{change.path}': the new name '{change.name}': expected one that does not begin with _hoodie_, as "
+            "such columns say what becomes of a row"
+        )
     if any(one.name == change.name for one in others):
         raise Invalid(f"column '{change.path}': there is another column '{change.name}'; choose another name")
     _refuse_alike(others, change.name, change.path)

@@ -37,5 +37,6 @@ def refuse_unfit_values(snapshot: Snapshot, planned: NumberedSchema, text: str) 
             raise
         raise Invalid(
             f"table '{snapshot.config.name}': a stored value does not fit the new type of its column: {error.path}: "
-            f"expected {error.expected}, found {error.found}; change such values, or add a column of the new type"
+            f"expected {error.expected}, found {error.found}; change such values, or add a column of the new type. "
+            "Where a log holds newer rows, compact the table first"
         ) from error

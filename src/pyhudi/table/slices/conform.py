@@ -3,9 +3,11 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import CorruptFile
+from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.record_keys import value_text
+from pyhudi.predicate.casts import round_decimal
+from pyhudi.predicate.text_casts import text_to_wide_decimal
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
@@ -46,7 +48,8 @@ def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptFile(
             path, 0, expected=f"column '{name}' readable as {target}", found=f"{kind} ({error})",
-            hint="The file does not fit the table's schema.",
+            hint="The file does not fit the table's schema. Where the column has got another type since, leave it out, "
+            "or ask for a later range.",
         ) from error  # fmt: skip
 
 
@@ -65,6 +68,8 @@ def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return one_array(value_text(pa.chunked_array([array]), name))
     if pa.types.is_decimal(target) and (pa.types.is_floating(kind) or pa.types.is_string(kind)):
         return _decimals(array, target)
+    if pa.types.is_decimal(target) and pa.types.is_integer(kind):
+        return _decimals(array.cast(pa.string()), target)
     if pa.types.is_integer(kind) and pa.types.is_date(target):
         raise pa.ArrowInvalid("a whole number is no date")  # Arrow would count days
     return pc.cast(array, target)
@@ -73,13 +78,20 @@ def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
 def _decimals(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Texts, or floats by their texts, as decimals: rounded half up, so that 1.005 becomes 1.01.
 
-    Raises: pa.ArrowInvalid for a text that is no number, and for one with more digits than the type has.
+    Raises: pa.ArrowInvalid, with the first value that is no number, or has more digits than the type.
     """
-    if pa.types.is_floating(array.type):  # of tiny ones the texts have more digits than Arrow takes
+    texts = array
+    if pa.types.is_floating(array.type):  # tiny ones are zeros, whose texts have more digits than are read
         tiny = pc.less(pc.abs(array), pa.scalar(10.0 ** -(target.scale + 1), array.type))
-        array = pc.if_else(tiny, pa.scalar(0, array.type), array).cast(pa.string())
-    rounded = pc.round(array.cast(pa.decimal256(76, 38)), target.scale, round_mode="half_towards_infinity")
-    return rounded.cast(target)
+        texts = pc.if_else(tiny, pa.scalar(0, array.type), array).cast(pa.string())
+    try:
+        found = round_decimal(text_to_wide_decimal(texts), target)
+    except Unsupported as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    if found.null_count > array.null_count:
+        value = array.filter(pc.and_(pc.is_null(found), pc.is_valid(array)))[0]
+        raise pa.ArrowInvalid(f"{value.as_py()!r:.80} does not fit decimal({target.precision}, {target.scale})")
+    return found
 
 
 def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, name: str) -> pa.Array:

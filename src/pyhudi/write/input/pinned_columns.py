@@ -35,7 +35,12 @@ def refuse_pinned(snapshot: Snapshot, changes: Sequence[Alteration]) -> None:
     Raises: Invalid, naming the column and what goes by it.
     """
     pinned = tuple(_pinned(snapshot))
+    marks = table_rules(snapshot, snapshot.schema).mark_columns
     for change in changes:
+        if isinstance(change, Rename) and "." not in change.path and change.name in marks:
+            raise Invalid(
+                f"column '{change.path}': cannot be renamed to '{change.name}': it would mark rows as deleted"
+            )
         verb = _verb(change)
         found = next((one for one in pinned if verb and _reaches(change.path, one.path)), None)
         if found is None or (isinstance(change, ChangeType) and _is_kept_by(found, change)):

@@ -114,6 +114,7 @@ REFUSED: list[tuple[Alteration, str]] = [
     (Rename("fare", "a.b"), "without the path"),
     (Rename("fare", "9x"), "expected a name of letters"),
     (Rename("_hoodie_record_key", "k"), "is a meta field"),
+    (Rename("fare", "_hoodie_is_deleted"), "does not begin with _hoodie_"),
     (Rename("tags.element", "x"), "expected a struct"),
     (Add("fare", pa.int32()), "is there already"),
     (Add("home.CITY", pa.int32()), "capital letters only"),
