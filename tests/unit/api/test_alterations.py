@@ -59,7 +59,7 @@ def test_one_commit_carries_all_changes_and_old_rows_follow(version: int, kind: 
 
     result = table.alter().rename("name", "label").drop("n").add("n", "string", after="id").commit()
 
-    assert result.changes == "'n' int32 is string, new column 'label' (string), no column 'name'"
+    assert result.changes == "'name' is now called 'label', 'n' int32 is string"
     assert table.timeline()[-1].requested == result.requested
     assert table.timeline()[-1].action == ("commit" if kind == KINDS[0] else "deltacommit")
     assert rows(table)[0] == {"id": "a", "n": None, "city": "x", "ts": 1, "label": "na"}

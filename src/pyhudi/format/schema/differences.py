@@ -1,22 +1,27 @@
 """What differs between two schemas: in words, for messages, and by the names of columns."""
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
 
 _SHOWN_MAX = 5
+_NONE: Mapping[str, str] = {}
 
 
-def describe_changes(before: str | None, after: str | None) -> str:
+def describe_changes(before: str | None, after: str | None, renamed: Mapping[str, str] = _NONE) -> str:
     """What the schema `after` has otherwise than `before`, both as Avro texts; empty if no column differs.
 
     Example: "new column 'fare' (double), 'id' int32 is int64, no column 'note'". Order: by place in `after`, then in
-    `before`. At most five differences are named. None: no schema yet.
+    `before`. At most five differences are named. None: no schema yet. `renamed`: columns' names of before -> of after.
     """
     if before == after:
         return ""
     old, new = _columns(before), _columns(after)
-    found = [_change(name, old.get(name), type_) for name, type_ in new.items() if old.get(name) != type_]
+    found = [f"'{name}' is now called '{renamed[name]}'" for name in old if name in renamed]
+    old = {renamed.get(name, name): kind for name, kind in old.items()}
+    found += [_change(name, old.get(name), type_) for name, type_ in new.items() if old.get(name) != type_]
     found += [f"no column '{name}'" for name in old if name not in new]
     more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
     return ", ".join(found[:_SHOWN_MAX]) + more

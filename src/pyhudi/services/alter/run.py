@@ -114,7 +114,11 @@ def run_alteration(
             metadata = CommitMetadata({}, ALTERS, extra)
             with write.completing(metadata, _judge) as (_, completed):
                 pass
-    changed = describe_changes(snapshot.schema_text, text) or "the order, the comments or the nullability of columns"
+    names = {one.number: one.name for one in planned.columns}
+    renamed = {one.name: now for one in before.columns if (now := names.get(one.number, one.name)) != one.name}
+    changed = (
+        describe_changes(snapshot.schema_text, text, renamed) or "the order, the comments or the nullability of columns"
+    )
     log.info("%s: columns were altered: %s", session.access.location.uri, changed)
     return AlterResult(write.run.requested, completed, changed, gone)
 
