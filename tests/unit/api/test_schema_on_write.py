@@ -213,3 +213,12 @@ def test_statistics_of_whole_numbers_that_became_doubles_are_of_the_doubles() ->
     table.insert(rows(pa.float64(), (0.5,), ("new",), "rome"))
     assert table.metadata.validate().differences == ()
     assert [key for _, key in read(table, where="c > 9e15")] == ["k0"]
+
+
+def test_a_mark_without_a_value_takes_the_table_s_type() -> None:
+    table = HudiTable.create("memory://marks", name="t", record_key="id")
+    table.upsert(pa.table({"id": ["a", "b"], "_hoodie_is_deleted": [False, None]}))
+    table.upsert(pa.table({"id": ["b", "c"], "_hoodie_is_deleted": [None, None]}))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b", "c"]
+    with pytest.raises(Invalid, match="expected bool, found string"):
+        table.upsert(pa.table({"id": ["b"], "_hoodie_is_deleted": ["yes"]}))

@@ -175,8 +175,10 @@ def refuse_doubled(incoming: pa.Schema) -> None:
 def refuse_unread_mark(incoming: pa.Schema) -> None:
     """Raises: Invalid for `_hoodie_is_deleted` of a type in which nobody reads it. Seen: Apache Hudi refuses it."""
     at = incoming.get_field_index(IS_DELETED)
-    found = None if at < 0 else canonical_arrow(pa.schema([incoming.field(at)])).field(0).type
-    if found is not None and not (pa.types.is_boolean(found) or pa.types.is_null(found)):
+    if at < 0 or pa.types.is_null(incoming.field(at).type):  # nulls, which take the table's type
+        return
+    found = canonical_arrow(pa.schema([incoming.field(at)])).field(0).type
+    if not pa.types.is_boolean(found):
         raise Invalid(
             f"input: column '{IS_DELETED}' marks rows to delete: expected bool, found {found}; cast it, or give the "
             "column another name"
