@@ -143,7 +143,11 @@ Group: TypeAlias = tuple[str, str]
 
 
 def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[Group, _LastFile]:
-    """The last file that these writes wrote of each file group. Groups that one of them replaced are left out."""
+    """The last file that these writes wrote of each file group. Groups that one of them replaced are left out.
+
+    A group that was only compacted has nothing new. Seen: a log compaction of 1.2.0 stamps rows of before with its own
+    instant.
+    """
     latest: dict[Group, _LastFile] = {}
     for instant in chosen:
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
@@ -151,8 +155,9 @@ def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[Group, 
             for file_id in file_ids:
                 latest.pop((partition, file_id), None)
 
+        is_rewrite = metadata.operation_type in REWRITES
         for file in written_files(metadata):
-            if not file.path.endswith(".cdc"):
+            if not file.path.endswith(".cdc") and not (is_rewrite and (file.partition, file.file_id) not in latest):
                 planned = _planned(snapshot, file.path, file.partition, file.size_bytes)
                 latest[file.partition, file.file_id] = _LastFile(planned, instant)
     return latest

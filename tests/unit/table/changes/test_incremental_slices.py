@@ -69,3 +69,19 @@ def found(
 ) -> set[tuple[str, int]]:
     rows = table.incremental(start, end, on_cleaned=on_cleaned).to_arrow()
     return set(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("version", EVERY_VERSION)
+def test_a_group_that_was_only_compacted_in_a_range_has_nothing_new(version: int) -> None:
+    """Seen: a log compaction of 1.2.0 stamps rows of before with its own instant, and its range has none of them."""
+    handles = Handles(MemoryStorage())
+    off = {"hoodie.compact.inline": "false", "hoodie.log.compaction.blocks.threshold": "2"}
+    table = handles.create(table_type="MERGE_ON_READ", table_version=version, partition_by=None, properties=off)
+    for ts in (1, 2, 3, 4):
+        last = table.upsert(arrow([Row("ada", "oslo", ts, ts), Row("ben", "oslo", 1, 1)][: 1 + (ts == 1)]))
+    since = last.requested if version <= 6 else last.completed
+    for compact in (table.log_compact, table.compact):
+        assert compact().completed
+        scan = table.incremental(since, None)
+        assert (scan.count(), scan.files()) == (0, [])
+    assert found(table, None, None) == {("ada", 4), ("ben", 1)}
