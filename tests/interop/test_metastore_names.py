@@ -163,6 +163,8 @@ def test_names_for_base_files_alone_are_read_as_such(sides: Sides) -> None:
         assert sides.both(f"SELECT name FROM {name} WHERE id = 1", name) == [(shown,)]
         assert set(sides.entry(name)["partitions"]) == {"x", "y"}
     assert "own name" in refusal_of(sides.ours, "DELETE FROM beside_ro")
+    assert "drop those names first" in refusal_of(sides.ours, "ALTER TABLE beside RENAME TO other")
+    assert "drop it instead" in refusal_of(sides.ours, "ALTER TABLE beside_rt RENAME TO other")
     sides.ours.sql("DROP TABLE beside_ro")
     assert len(sides.both("SELECT id FROM beside", "beside")) == 2
 

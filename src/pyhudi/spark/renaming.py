@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyhudi.api.renaming import rename_table
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog, as_kept
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.spark.entries.kept import names_beside, stands_beside
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.definitions import AlterTable
 from pyhudi.sql.heads import Head
@@ -34,11 +35,21 @@ def rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: Alte
             "classic session, or create the table with LOCATION"
         )
 
+    beside = [one.name for one in names_beside(session, entry)] if entry.is_managed else []
+    if beside:
+        raise Unsupported(
+            f"{what}: the folder moves with the name, and {', '.join(beside)} would lead to where it was; drop those "
+            "names first"
+        )
+
     def keep() -> None:
         if isinstance(catalog, SessionCatalog):
             catalog.rename(entry, name)
         else:
             session.spark_sql(head.cursor.text)
 
-    rename_table(session.open(entry)._handle, name, keep, moves=entry.is_managed)
+    table = session.open(entry)
+    if stands_beside(entry, table.name):
+        raise Unsupported(f"{what}: this name stands beside the own name of the table at {entry.path}; drop it instead")
+    rename_table(table._handle, name, keep, moves=entry.is_managed)
     return session.nothing()

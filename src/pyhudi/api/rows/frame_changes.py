@@ -129,5 +129,5 @@ def _refuse(change: FrameChange, snapshot: Snapshot, settings: WriteSettings, pa
     if snapshot.shown_columns("snapshot") != AS_STORED:
         raise Unsupported(
             f"{change.what} in table '{snapshot.config.name}': queries show its partition columns otherwise than they "
-            "are stored; use HudiTable.update, HudiTable.delete or HudiTable.merge"
+            "are stored; use HudiTable.update, HudiTable.delete, or HudiTable.merge of rows that are no DataFrame"
         )
