@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.merge.first_value import FirstValue
 from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger, find_payload_merger
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeMode, MergeRules, commit_time, custom, event_time
 from pyhudi.versions import Merging, TableVersion
@@ -161,6 +162,8 @@ def _by_payload_from_8(
             return replace(_log_by_ordering(ordering, marks), fill=Fill.DEFAULTS)
         case "AWSDmsAvroPayload":
             return _log_by_ordering(ordering, (*marks, DeleteMark("Op", "D", ignores_case=True)))
+        case "FirstValueAvroPayload":
+            return custom(FirstValue(ordering), ordering=ordering, marks=marks)
         case "HoodieAvroPayload":  # of Java's own client; seen: the later row wins, whatever it holds (0.13.1, 0.15.0)
             return commit_time(marks=())
         case "PostgresDebeziumAvroPayload" if ordering == ("_event_lsn",):

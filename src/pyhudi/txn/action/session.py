@@ -16,6 +16,7 @@ from pyhudi.format.keys.own_generators import find_key_generator
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
+from pyhudi.merge.first_value import FirstValue
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import told_hold
@@ -271,8 +272,13 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
 
     rules = merge_rules(config.properties, version=config.version, path=uri)
     is_custom = config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM
+    payload = config.properties.get("hoodie.compaction.payload.class", "")
+    if isinstance(rules.merger, FirstValue):
+        raise Unsupported(
+            f"{uri}: hoodie.compaction.payload.class='{payload}': expected rules by which the last of equal rows wins, "
+            "found a class that keeps the first; reads work; write with Apache Hudi"
+        )
     if is_custom and rules.merger is None:
-        payload = config.properties.get("hoodie.compaction.payload.class", "")
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
             "writes such tables where the row of a key wins that came last, or the one with the greatest ordering "
