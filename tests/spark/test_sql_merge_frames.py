@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyspark
 import pyspark.sql.functions as f
 import pytest
 
@@ -79,8 +80,9 @@ def test_a_merge_of_a_dataframe_is_that_of_its_rows(spark: Any, tmp_path: Path, 
 
 def test_values_may_be_columns_of_pyspark_and_options_count(spark: Any, tmp_path: Path) -> None:
     table, source = new_table(tmp_path / "t"), on_spark(spark, SOURCE, tmp_path)
+    its_n = f.col("source.n") if pyspark.__version__ < "4" else source.n  # before 4.0 a column does not say whose it is
     result = table.merge(
-        source, when_matched_update=When(f.col("source.n") > 0, {"n": source.n + f.col("target.n"), "ts": f.lit(8)}),
+        source, when_matched_update=When(f.col("source.n") > 0, {"n": its_n + f.col("target.n"), "ts": f.lit(8)}),
         options={"hoodie.datasource.write.commitmeta.key.prefix": "note."}, extra_metadata={"note.why": "a test"},
     )  # fmt: skip
     assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
