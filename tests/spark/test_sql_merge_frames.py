@@ -78,6 +78,17 @@ def test_a_merge_of_a_dataframe_is_that_of_its_rows(spark: Any, tmp_path: Path, 
     assert len([one for one in there.timeline() if one.is_completed]) == 2
 
 
+def test_a_global_index_finds_keys_in_every_partition(spark: Any, tmp_path: Path) -> None:
+    """Without `on`, partition columns say which row it is, but under a global index."""
+    elsewhere = SOURCE.set_column(2, "city", pa.array(["elsewhere"] * 3))
+    for options, count in (({}, 0), ({"hoodie.index.type": "GLOBAL_SIMPLE"}, 2)):
+        for at, source in enumerate((elsewhere, on_spark(spark, elsewhere, tmp_path))):
+            table = new_table(tmp_path / f"{count}{at}")
+            result = table.merge(source, when_matched_update={"n": "source.n"}, options=options)
+            assert result.updated == count
+            assert table.scan(where="n = 10 or n = 0").count() == count
+
+
 def test_values_may_be_columns_of_pyspark_and_options_count(spark: Any, tmp_path: Path) -> None:
     table, source = new_table(tmp_path / "t"), on_spark(spark, SOURCE, tmp_path)
     its_n = f.col("source.n") if pyspark.__version__ < "4" else source.n  # before 4.0 a column does not say whose it is

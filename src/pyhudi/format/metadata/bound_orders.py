@@ -26,7 +26,7 @@ _FIRST_BYTE: Final = _FIRST.encode()[0]
 def in_every_order(bounds: TypedBounds) -> TypedBounds:
     """Bounds as wide as needed to hold in either order. Bounds that none of them allows are not known."""
     kind = bounds.min.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if is_bytes(kind):
         return dataclasses.replace(bounds, is_known=pa.array(np.zeros(len(bounds.min), np.bool_)))
 
     low, high, is_known = bounds.min, bounds.max, bounds.is_known
@@ -36,6 +36,11 @@ def in_every_order(bounds: TypedBounds) -> TypedBounds:
     if pa.types.is_floating(kind) or isinstance(kind, pa.BaseExtensionType):  # Arrow orders neither NaN nor extensions
         return TypedBounds(low, high, is_known)
     return TypedBounds(low, high, pc.and_(is_known, pc.fill_null(pc.less_equal(low, high), False)))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether bounds of the type are never known, as they may be those of either order."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _cut(texts: pa.Array, *, is_min: bool) -> pa.Array:

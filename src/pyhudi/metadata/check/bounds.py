@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.metadata.bound_orders import is_bytes
 from pyhudi.metadata.check.differences import Difference, DifferenceKind
 from pyhudi.metadata.derive.column_bounds import IndexedColumn
 
@@ -19,7 +20,7 @@ def beyond(
     said = known.take(one_array(at))
 
     is_known = pc.fill_null(said.column("is_known"), False)
-    if _has_two_orders(said.column("min").type):
+    if is_bytes(said.column("min").type):
         is_known = pc.and_(is_known, False)
     # A value beyond its bound, or a null where none is counted, misleads a reader.
     below = pc.less(_plain(stored.column("min")), _plain(said.column("min")))
@@ -37,11 +38,6 @@ def beyond(
 def _span(table: pa.Table, row: int) -> str:
     low, high, nulls = (table.column(name)[row].as_py() for name in ("min", "max", "null_count"))
     return f"{low!r:.40} to {high!r:.40}, {nulls} nulls"
-
-
-def _has_two_orders(kind: pa.DataType) -> bool:
-    """Whether bounds may be those of another order, so that no reader goes by them (`bound_orders`): of bytes."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

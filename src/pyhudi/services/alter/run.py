@@ -34,9 +34,6 @@ from pyhudi.write.input.schema import refuse_unread_mark, refuse_unwritable_type
 
 log = logging.getLogger("pyhudi")
 
-_NEWEST = "9" * 17
-"""The requested time of a schema that no instant has written yet: files of all instants are of earlier ones."""
-
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
@@ -101,7 +98,7 @@ def run_alteration(
         return AlterResult(None, None, "")
 
     _refuse_building(session)
-    refuse_unfit_values(snapshot, replace(planned, since=_NEWEST), text)
+    refuse_unfit_values(snapshot, before, planned, text)
     gone = _drop_misleading(session, before, planned)
     with ExitStack() as life:
         turns = OneTurn(session)

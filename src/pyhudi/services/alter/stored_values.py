@@ -3,30 +3,31 @@
 The rows are read as they will be read with the new types, so that what does not fit is found by the reader itself.
 """
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.schema.alterations import in_doubt
 from pyhudi.format.schema.history import NumberedSchema, SchemaHistory
-from pyhudi.format.schema.numbering import first_numbers
 from pyhudi.table.read.files import read_plan_batches
 from pyhudi.table.read.plan import plan_snapshot, select_columns
 from pyhudi.table.view.snapshot import PlannedColumns, Snapshot
+from pyhudi.write.stated_schema import UNREQUESTED
 
 
-def refuse_unfit_values(snapshot: Snapshot, planned: NumberedSchema, text: str) -> None:
-    """Read the columns whose values may not fit. `text`: the Avro schema of `planned`.
+def refuse_unfit_values(snapshot: Snapshot, before: NumberedSchema, planned: NumberedSchema, text: str) -> None:
+    """Read the columns whose values may not fit. `before`: the columns of now. `text`: the Avro schema of `planned`.
 
     Memory: as a scan of these columns, file after file.
     Raises: Invalid for the first file with a value that does not fit.
     """
-    assert snapshot.schema_text is not None
-    before = snapshot.history or SchemaHistory((first_numbers(snapshot.schema_text),))
-    names = in_doubt(before.schemas[0], planned)
+    names = in_doubt(before, planned)
     if not names:
         return
 
-    then = snapshot.with_columns(PlannedColumns(text, before.with_newest(planned)))
+    history = (snapshot.history or SchemaHistory((before,))).with_newest(replace(planned, since=UNREQUESTED))
+    then = replace(snapshot, planned=PlannedColumns(text, history))
     schema = select_columns(then, names, meta_fields=False)
     plan = plan_snapshot(then, schema=schema, predicate=None, where=None, query="snapshot")
     try:

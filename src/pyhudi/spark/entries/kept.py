@@ -39,9 +39,9 @@ def keep_entry(session: SqlSession, entry: CatalogEntry, *, looks_at_all: bool =
     The commit stands already: a metastore that fails is a line of the log, and the next write tells it all.
     Statistics of ANALYZE go: they are of the rows of before.
     """
-    if entry.has_statistics and isinstance(session.catalog, SessionCatalog):
+    if isinstance(session.catalog, SessionCatalog):
         with logged_failure(f"table '{'.'.join(entry.full_name)}': the catalog's statistics are of before a commit"):
-            session.catalog.set_statistics(entry, None)
+            session.catalog.drop_statistics(entry)
     if not is_kept(session):
         return
     with logged_failure(f"table '{'.'.join(entry.full_name)}': the Hive metastore was not told of a commit"):

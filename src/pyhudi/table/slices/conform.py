@@ -1,5 +1,7 @@
 """Turns stored columns into the columns of an answer: missing columns become null, narrower types are cast."""
 
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -8,6 +10,9 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.record_keys import value_text
 from pyhudi.predicate.casts import round_decimal
 from pyhudi.predicate.text_casts import text_to_wide_decimal
+
+_DIGITS_MAX: Final = 19
+"""Of a whole number: a decimal with as many digits before the point holds each."""
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
@@ -68,7 +73,7 @@ def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return one_array(value_text(pa.chunked_array([array]), name))
     if pa.types.is_decimal(target) and (pa.types.is_floating(kind) or pa.types.is_string(kind)):
         return _decimals(array, target)
-    if pa.types.is_decimal(target) and pa.types.is_integer(kind):
+    if pa.types.is_decimal(target) and pa.types.is_integer(kind) and target.precision - target.scale < _DIGITS_MAX:
         return _decimals(array.cast(pa.string()), target)
     if pa.types.is_integer(kind) and pa.types.is_date(target):
         raise pa.ArrowInvalid("a whole number is no date")  # Arrow would count days

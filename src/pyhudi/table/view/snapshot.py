@@ -250,10 +250,6 @@ class Snapshot:
             found += self.timeline.archived_writes(requested_from=requested, requested_until=requested)
         return found
 
-    def with_columns(self, planned: PlannedColumns) -> "Snapshot":
-        """The table as it is read once it has other columns. The listing is shared."""
-        return replace(self, planned=planned)
-
     def at(self, requested: str) -> "Snapshot":
         """The table as it was at this requested time. The listing is shared.
 

@@ -39,7 +39,7 @@ class MergeClauses:
     by_source_delete: Any = None
 
     def __post_init__(self) -> None:
-        if not any(listed(getattr(self, name)) for name in self.__dataclass_fields__):
+        if not any(_listed(getattr(self, name)) for name in self.__dataclass_fields__):
             raise Invalid(
                 "merge: expected at least one clause, such as when_matched_update={'n': 'source.n'}, found none"
             )
@@ -70,26 +70,43 @@ def parse_clauses(
     `has_source`: whether rows of this kind have a row of the source, so that `True` means its columns.
     Raises: Invalid, Unsupported.
     """
-    found = [
-        *(_delete(one, f"{what}_delete", schema) for one in listed(delete)),
-        *(
-            _update(one, f"{what}_{'insert' if what.endswith('not_matched') else 'update'}", sides, schema, snapshot,
-                    has_source=has_source)
-            for one in listed(update)
-        ),
-    ]  # fmt: skip
-    free = [clause for clause in found if clause.where is None]
-    refuse_two_free([clause.what for clause in free])
-    return [clause for clause in found if clause.where is not None] + free
-
-
-def refuse_two_free(clauses: Sequence[str]) -> None:
-    """`clauses`: what those without a condition are called. Raises: Invalid for more than one for the same rows."""
-    if len(clauses) > 1:
-        raise Invalid(
-            f"merge: expected at most one clause without a condition for the same rows, found {clauses[0]} and "
-            f"{clauses[1]}; give one of them a condition: pyhudi.When(where='…', set={{…}})"
+    return [
+        Clause(
+            _condition(one.when.where, one.what, schema),
+            None if one.deletes else tuple(_assigned(one, sides, snapshot, schema)),
+            one.what,
         )
+        for one in given_clauses(update, delete, what=what, has_source=has_source)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenClause:
+    """A clause as a caller gives it. `what`: its name in messages, such as `when_matched_delete`."""
+
+    when: When
+    what: str
+    deletes: bool
+
+
+def given_clauses(update: Any, delete: Any, *, what: str, has_source: bool) -> list[GivenClause]:
+    """The clauses for one kind of row, in the order of `parse_clauses`, whose arguments these are.
+
+    Raises: Invalid for a delete that sets values, for every column of a source that such rows do not have, and for two
+    clauses without a condition.
+    """
+    to_set = f"{what}_{'insert' if what.endswith('not_matched') else 'update'}"
+    found = [
+        *(GivenClause(_as_delete(one, f"{what}_delete"), f"{what}_delete", True) for one in _listed(delete)),
+        *(GivenClause(_as_update(one, to_set, has_source=has_source), to_set, False) for one in _listed(update)),
+    ]
+    free = [one.what for one in found if one.when.where is None]
+    if len(free) > 1:
+        raise Invalid(
+            f"merge: expected at most one clause without a condition for the same rows, found {free[0]} and {free[1]}; "
+            "give one of them a condition: pyhudi.When(where='…', set={…})"
+        )
+    return sorted(found, key=lambda one: one.when.where is None)
 
 
 def clause_masks(clauses: Sequence[Clause], rows: pa.RecordBatch) -> list[pa.BooleanArray]:
@@ -102,14 +119,13 @@ def clause_masks(clauses: Sequence[Clause], rows: pa.RecordBatch) -> list[pa.Boo
     return masks
 
 
-def listed(given: Any) -> list[Any]:
-    """The clauses of one kind that a caller gives: none, one or several."""
+def _listed(given: Any) -> list[Any]:
     if given is None or given is False:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def as_delete(given: Any, what: str) -> When:
+def _as_delete(given: Any, what: str) -> When:
     """A delete as a caller gives it: True, a condition, or a `When`. Raises: Invalid for one that sets values."""
     if not isinstance(given, When):
         return When(None if given is True else given)
@@ -118,7 +134,7 @@ def as_delete(given: Any, what: str) -> When:
     return given
 
 
-def as_update(given: Any, what: str, *, has_source: bool) -> When:
+def _as_update(given: Any, what: str, *, has_source: bool) -> When:
     """An update or insert as a caller gives it: True, `"*"`, values, or a `When`. `set` True: every column.
 
     Raises: Invalid for every column of a source that rows of this kind do not have.
@@ -132,17 +148,12 @@ def as_update(given: Any, what: str, *, has_source: bool) -> When:
     return When(clause.where, True)
 
 
-def _delete(given: Any, what: str, schema: pa.Schema) -> Clause:
-    return Clause(_condition(as_delete(given, what).where, what, schema), None, what)
-
-
-def _update(given: Any, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, *, has_source: bool) -> Clause:
-    clause = as_update(given, what, has_source=has_source)
-    values = clause.set
+def _assigned(given: GivenClause, sides: Sides, snapshot: Snapshot, schema: pa.Schema) -> Sequence[Assignment]:
+    values = given.when.set
     if values is True:
-        values = all_columns(sides.source.names, sides.source_alias, snapshot.schema.names, snapshot.config.name, what)
-    assigned = parse_assignments(values, snapshot, schema, what=what)
-    return Clause(_condition(clause.where, what, schema), tuple(assigned), what)
+        names, table = snapshot.schema.names, snapshot.config.name
+        values = all_columns(sides.source.names, sides.source_alias, names, table, given.what)
+    return parse_assignments(values, snapshot, schema, what=given.what)
 
 
 def all_columns(

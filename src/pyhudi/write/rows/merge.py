@@ -3,7 +3,7 @@
 All that a merge does is one write of one snapshot: changed rows, new rows, and rows that are marked to go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.predicate.evaluate import evaluate
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.stored_keys import stored_key_spec
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.key_settings import KeySettings
@@ -70,13 +71,16 @@ class Merge:
         shown, own = columns_shown(snapshot), set(snapshot.schema.names)
         target = pa.schema([field for field in shown if field.name in own])
         sides = Sides(target, self.source.schema, self.aliases[1], self.aliases[0])
-        on = parse_condition(self._default_on(snapshot) if self.on is None else self.on, sides)
+        on = self.on
+        if on is None:
+            on = default_on(snapshot.config, self.source.column_names, is_global=self.is_global)
+        condition = parse_condition(on, sides)
 
         given = self.clauses
         bound = _Bound(
             self,
             snapshot,
-            on,
+            condition,
             matched=parse_clauses(
                 given.matched_update, given.matched_delete, what="when_matched", sides=sides, schema=sides.schema,
                 snapshot=snapshot, has_source=True,
@@ -93,14 +97,17 @@ class Merge:
         bound.check()
         return bound
 
-    def _default_on(self, snapshot: Snapshot) -> list[str]:
-        """The columns that say which row it is: the key's, and those of the partition where the source has them."""
-        config = snapshot.config
-        if not config.record_key:
-            raise Invalid(f"merge into table '{config.name}': expected on=…, as the table has no record key columns")
-        known = {name.lower() for name in self.source.column_names}
-        partition = () if self.is_global else config.partition_by
-        return list(dict.fromkeys([*config.record_key, *(name for name in partition if name.lower() in known)]))
+
+def default_on(config: TableConfig, source: Sequence[str], *, is_global: bool) -> list[str]:
+    """The columns that say which row it is: the key's, and those of the partition where the source has them.
+
+    `source`: the names of its columns. `is_global`: as in `Merge`. Raises: Invalid for a table without key columns.
+    """
+    if not config.record_key:
+        raise Invalid(f"merge into table '{config.name}': expected on=…, as the table has no record key columns")
+    known = {name.lower() for name in source}
+    partition = () if is_global else config.partition_by
+    return list(dict.fromkeys([*config.record_key, *(name for name in partition if name.lower() in known)]))
 
 
 @dataclass(frozen=True, slots=True)

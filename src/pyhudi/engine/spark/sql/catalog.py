@@ -53,7 +53,6 @@ class CatalogEntry:
     """A table in the catalog. `path`: where it lies. `properties`: its TBLPROPERTIES.
 
     `reads_optimized`: the name stands for the table's base files alone, as names do that Apache Hudi ends with `_ro`.
-    `has_statistics`: the catalog keeps the table's size.
     """
 
     database: str
@@ -63,7 +62,6 @@ class CatalogEntry:
     partition_by: tuple[str, ...]
     is_managed: bool
     reads_optimized: bool = False
-    has_statistics: bool = False
 
     @property
     def full_name(self) -> Name:
@@ -123,7 +121,6 @@ class SessionCatalog:
             partition_by=tuple(elements(table.partitionColumnNames())),
             is_managed=table.tableType().name() == "MANAGED",
             reads_optimized=stated.get(READS_OPTIMIZED, "").lower() == "true",
-            has_statistics=bool(table.stats().isDefined()),
         )
 
     def exists(self, name: Name) -> bool:
@@ -183,6 +180,12 @@ class SessionCatalog:
         if _COMMENT_NAME in properties:  # Spark keeps it apart
             changed[comment] = some(self._spark, properties[_COMMENT_NAME])
         self._catalog.externalCatalog().alterTable(copied(self._spark, table, changed))
+
+    def drop_statistics(self, entry: CatalogEntry) -> None:
+        """Take out what `set_statistics` keeps, if anything."""
+        table = self._table(entry.full_name)
+        if table is not None and table.stats().isDefined():
+            self.set_statistics(entry, None)
 
     def set_statistics(self, entry: CatalogEntry, size_bytes: int | None, rows: int | None = None) -> None:
         """Keep the size of a table and the number of its rows. None: not known; without a size, none are kept."""
