@@ -686,6 +686,11 @@ def test_a_table_gets_another_name_and_its_folder_moves_with_it(filled: Sql) -> 
     with pytest.raises(Invalid, match=r"RENAME TO: a table or view .*u' is there already"):
         filled("ALTER TABLE t RENAME TO u")
     assert (filled.table("t").name, len(filled.rows("u"))) == ("t", 4)
+    taken = before.with_name("taken")
+    (taken / "own").mkdir(parents=True)
+    with pytest.raises(Invalid, match="where something lies; choose another name"):
+        filled("ALTER TABLE u RENAME TO taken")
+    assert (len(filled.rows("u")), [one.name for one in taken.iterdir()]) == (4, ["own"])
 
 
 def test_a_folder_of_ones_own_stays_where_it_is(sql: Sql) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pyhudi.api.renaming import rename_table
@@ -35,6 +36,9 @@ def rename(session: SqlSession, head: Head, entry: CatalogEntry, statement: Alte
             "classic session, or create the table with LOCATION"
         )
 
+    folder = session.catalog.default_path(entry.database, name)
+    if entry.is_managed and os.path.lexists(folder):
+        raise Invalid(f"{what}: the table's folder would move to {folder}, where something lies; choose another name")
     beside = [one.name for one in names_beside(session, entry)] if entry.is_managed else []
     if beside:
         raise Unsupported(
