@@ -232,3 +232,25 @@ def test_times_in_paths_are_spelled_as_by_sql(tmp_path: Path, hudi_120: Referenc
     answer = hudi_120.read(made.path).select(["id", "at", "_hoodie_partition_path"]).sort_by("id").to_pylist()
     assert [str(row["at"])[:19] for row in answer] == ["2021-05-20 10:11:12", "1965-01-02 03:04:05", "None"]
     assert answer[0]["_hoodie_partition_path"] == "2021-05-20 10%3A11%3A12"
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("version, release", RELEASES)
+def test_floats_as_keys_are_shared(
+    request: pytest.FixtureRequest, tmp_path: Path, version: int, release: str, kind: pa.DataType
+) -> None:
+    """Each number has a text of more digits than reads it back."""
+    hudi: ReferenceHudi = request.getfixturevalue(release)
+    numbers = pa.array([180_266_288.0, 590_266_126_815_864_830.0, 2.0**-100, 0.1], pa.float64()).cast(kind)
+
+    def said(text: str) -> pa.Table:
+        return pa.table({"id": numbers, "ts": pa.array([1] * len(numbers), pa.int64()), "said": [text] * len(numbers)})
+
+    ours = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering="ts", table_version=version)
+    ours.insert(said("ours"))
+    hudi.write(ours.path, said("theirs"), operation="upsert", **written_options(GENERATORS[-1], version))
+    assert ours.scan().to_arrow()["said"].to_pylist() == ["theirs"] * len(numbers)
+
+    ours.upsert(said("ours again"))
+    assert ours.scan().to_arrow()["said"].to_pylist() == ["ours again"] * len(numbers)
+    assert_same_rows(hudi.read(ours.path), ours.scan().to_arrow())

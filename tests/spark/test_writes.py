@@ -182,9 +182,13 @@ KEY_COLUMNS: dict[str, pa.Array] = {
             0.1,
             1.5e300,
             5e-5,
+            590266126815864830.0,
+            1e23,
         ]
     ),
-    "float": pa.array([1e10, -0.0, 0.0, float("nan"), 1e-3, 1e7, 16_777_216.0, 0.1, 3.4e38], pa.float32()),
+    "float": pa.array(
+        [1e10, -0.0, 0.0, float("nan"), 1e-3, 1e7, 16_777_216.0, 0.1, 3.4e38, 180_266_288.0], pa.float32()
+    ),
 }
 
 
@@ -199,9 +203,11 @@ KEY_COLUMNS: dict[str, pa.Array] = {
 )
 def test_keys_and_paths_are_spelled_alike(spark: Any, tmp_path: Path, zone: str, ansi: str) -> None:
     """No session setting changes a key. 02:30 on 10 March 2024 is no time in New York, but one without a zone."""
+    from pyhudi.engine.spark.session import use_running_interpreter
     from pyhudi.engine.spark.write import keys as native
     from pyhudi.format.keys import record_keys as keys
 
+    use_running_interpreter(spark)
     longest = max(len(column) for column in KEY_COLUMNS.values())
     columns = {
         name: pa.concat_arrays([column, pa.nulls(longest - len(column), column.type)])

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from pyhudi.errors import Unsupported
+from pyhudi.format.keys.java_numbers import numeric_texts
 from pyhudi.predicate.text_casts import (
     text_to_boolean,
     text_to_date,
@@ -145,8 +146,9 @@ def _floor_divide(values: pa.Array, divisor: int) -> pa.Array:
 
 def _to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
     if is_float(values.type):
-        finite = pc.if_else(pc.is_finite(values), values, None)
-        return round_decimal(text_to_wide_decimal(finite.cast(pa.string())), target)
+        doubles = values.cast(pa.float64())  # Spark goes by the text of a double
+        finite = pc.if_else(pc.is_finite(doubles), doubles, None)
+        return round_decimal(text_to_wide_decimal(numeric_texts(finite)), target)
     if values.type == pa.bool_():
         values = values.cast(pa.int32())
     if is_integer(values.type):

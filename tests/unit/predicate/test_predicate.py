@@ -366,6 +366,8 @@ CASES: list[tuple[str, list[int]]] = [
     ('cast(d as decimal(10,1)) = -2.5', [2]),
     ('cast(d as decimal(10,1)) is null', [0, 3, 6]),
     ('cast(i as decimal(3,1)) is null', [0, 3, 4, 7]),
+    ('i = 1 and cast(cast(0.1 as float) as decimal(20,10)) = 0.1000000015', [1]),
+    ('i = 1 and cast(cast(180266289 as float) as decimal(20,1)) = 180266288.0', [1]),
     ("cast(i as string) = '10'", [6]),
     ("cast(dec as string) = '10.05'", [6]),
     ("cast(b as string) = 'true'", [1, 3, 6]),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.java_numbers import java_double, java_float
 from pyhudi.format.keys.java_timestamps import java_timestamp_texts, sql_timestamp_texts
 from pyhudi.format.keys.own_generators import KeyGenerator, run_generator
 from pyhudi.format.keys.timestamp_paths import TimestampSpec
@@ -318,44 +319,6 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
         "the record key or the partition path"
     )
-
-
-def java_double(value: float) -> str:
-    """A double as `Double.toString` of Java 19 and later prints it: the shortest text that reads back, of at
-    least two digits (`4.9E-324`, where one digit, `5E-324`, would do)."""
-    two_digits = f"{value:.1e}"
-    return _java_number(value, two_digits if float(two_digits) == value else repr(value))
-
-
-def java_float(value: float) -> str:
-    """A 32-bit float as `Float.toString` prints it."""
-    single, two_digits = np.float32(value), f"{value:.1e}"
-    is_short = np.float32(two_digits) == single
-    return _java_number(value, two_digits if is_short else np.format_float_scientific(single, unique=True))
-
-
-def _java_number(value: float, shortest: str) -> str:
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-
-    sign = "-" if shortest.startswith("-") else ""
-    mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
-    digits = digits.rstrip("0") or "0"
-
-    if value == 0:
-        return f"{sign}0.0"
-
-    if -3 <= exponent < 7:
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        digits = digits.ljust(exponent + 2, "0")
-        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
 def _component(text: pa.ChunkedArray) -> pa.ChunkedArray:

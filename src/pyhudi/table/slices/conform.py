@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.java_numbers import numeric_texts
 from pyhudi.format.keys.record_keys import value_text
 from pyhudi.predicate.casts import round_decimal
 from pyhudi.predicate.text_casts import text_to_wide_decimal
@@ -66,7 +67,7 @@ def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     """
     kind = array.type
     if pa.types.is_float32(kind) and pa.types.is_float64(target):
-        return array.cast(pa.string()).cast(target)
+        return numeric_texts(array).cast(target)
     if pa.types.is_integer(kind) and pa.types.is_floating(target):
         return pc.cast(array, target, safe=False)
     if pa.types.is_floating(kind) and pa.types.is_string(target):
@@ -88,7 +89,7 @@ def _decimals(array: pa.Array, target: pa.DataType) -> pa.Array:
     texts = array
     if pa.types.is_floating(array.type):  # tiny ones are zeros, whose texts have more digits than are read
         tiny = pc.less(pc.abs(array), pa.scalar(10.0 ** -(target.scale + 1), array.type))
-        texts = pc.if_else(tiny, pa.scalar(0, array.type), array).cast(pa.string())
+        texts = numeric_texts(pc.if_else(tiny, pa.scalar(0, array.type), array))
     try:
         found = round_decimal(text_to_wide_decimal(texts), target)
     except Unsupported as error:

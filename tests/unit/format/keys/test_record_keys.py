@@ -20,8 +20,6 @@ from pyhudi.format.keys.record_keys import (
     ESCAPED_CHARACTERS,
     KeySpec,
     check_partition_path,
-    java_double,
-    java_float,
     partition_paths,
     partition_values,
     record_keys,
@@ -46,81 +44,6 @@ def paths(
     table = pa.table({name: pa.array(column, pa.string()) for name, column in values.items()})
     of = spec(partition_by=tuple(values), is_hive_style=is_hive_style, is_url_encoded=is_url_encoded)
     return partition_paths(table, of).to_pylist()
-
-
-@pytest.mark.parametrize(
-    "value, text",
-    [
-        (0.0, "0.0"),
-        (-0.0, "-0.0"),
-        (1.0, "1.0"),
-        (-1.5, "-1.5"),
-        (100.0, "100.0"),
-        (123456.789, "123456.789"),
-        (9999999.0, "9999999.0"),
-        (10000000.0, "1.0E7"),
-        (12345678.9, "1.23456789E7"),
-        (0.001, "0.001"),
-        (0.00123, "0.00123"),
-        (0.00099, "9.9E-4"),
-        (1e-4, "1.0E-4"),
-        (1e21, "1.0E21"),
-        (1e23, "1.0E23"),
-        (2e23, "2.0E23"),
-        (1.0e16, "1.0E16"),
-        (0.1 + 0.2, "0.30000000000000004"),
-        (math.pi, "3.141592653589793"),
-        (1.7976931348623157e308, "1.7976931348623157E308"),
-        (2.2250738585072014e-308, "2.2250738585072014E-308"),
-        (5e-324, "4.9E-324"),
-        (1e-323, "9.9E-324"),
-        (math.inf, "Infinity"),
-        (-math.inf, "-Infinity"),
-        (math.nan, "NaN"),
-    ],
-)
-def test_doubles_are_spelled_as_java_spells_them(value: float, text: str) -> None:
-    assert java_double(value) == text
-
-
-@pytest.mark.parametrize(
-    "value, text",
-    [
-        (0.0, "0.0"),
-        (-0.0, "-0.0"),
-        (1.0, "1.0"),
-        (0.1, "0.1"),
-        (3.3, "3.3"),
-        (16777216.0, "1.6777216E7"),
-        (9999999.0, "9999999.0"),
-        (0.001, "0.001"),
-        (1e-4, "1.0E-4"),
-        (1e10, "1.0E10"),
-        (3.4028235e38, "3.4028235E38"),
-        (1.17549435e-38, "1.1754944E-38"),
-        (1.4e-45, "1.4E-45"),
-        (math.inf, "Infinity"),
-        (math.nan, "NaN"),
-    ],
-)
-def test_floats_are_spelled_as_java_spells_them(value: float, text: str) -> None:
-    assert java_float(pa.scalar(value, pa.float32()).as_py()) == text
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_the_text_of_a_double_reads_back(value: float) -> None:
-    text = java_double(value)
-
-    assert float(text) == value
-    assert math.copysign(1, float(text)) == math.copysign(1, value)
-    mantissa = text.partition("E")[0].lstrip("-")
-    assert "." in mantissa
-    assert not mantissa.endswith(".")
-
-
-@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_the_text_of_a_float_reads_back(value: float) -> None:
-    assert pa.scalar(float(java_float(value)), pa.float32()).as_py() == value
 
 
 @pytest.mark.parametrize(

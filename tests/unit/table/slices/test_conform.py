@@ -26,7 +26,7 @@ def conform(values: pa.Array, target: pa.DataType) -> list[Any]:
         (pa.array([1, None], pa.int32()), pa.int64(), [1, None]),
         (pa.array([1, None], pa.int32()), pa.float64(), [1.0, None]),
         (pa.array([1.5, None], pa.float32()), pa.float64(), [1.5, None]),
-        (pa.array([0.1, None, -3.4e38, 1e-45], pa.float32()), pa.float64(), [0.1, None, -3.4e38, 1e-45]),
+        (pa.array([0.1, None, -3.4e38, 1e-45], pa.float32()), pa.float64(), [0.1, None, -3.4e38, 1.4e-45]),
         (pa.array([2**53 + 1, None]), pa.float64(), [float(2**53), None]),
         (pa.array([2**24 + 1, None], pa.int32()), pa.float32(), [float(2**24), None]),
         (pa.array([0.1, 1e10, None]), pa.string(), ["0.1", "1.0E10", None]),

@@ -18,6 +18,7 @@ from pyhudi.engine.spark.write.timestamp_paths import print_wall
 from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.date_patterns import output_pattern
+from pyhudi.format.keys.java_numbers import java_double, java_float
 from pyhudi.format.keys.java_timestamps import FIRST_GREGORIAN_MS
 from pyhudi.format.keys.record_keys import (
     DEFAULT_PARTITION,
@@ -29,6 +30,7 @@ from pyhudi.format.keys.record_keys import (
     partition_paths,
     record_keys,
 )
+from pyhudi.format.keys.record_keys import value_text as spelled_values
 from pyhudi.format.keys.timestamp_paths import bad_time_message
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.slices.conform import conform_batch
@@ -173,12 +175,26 @@ def value_text(name: str, schema: pa.Schema) -> Column:
         return micros_of(name, schema).cast("string")
     if pa.types.is_decimal(kind):
         return _decimal_text(name, kind.scale)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_floating(kind):
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):
         return column.cast("string")
+    if pa.types.is_floating(kind):
+        return _float_text(column, kind)
     raise Invalid(
         f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
         "the record key or the partition path"
     )
+
+
+def _float_text(column: Column, kind: pa.DataType) -> Column:
+    """Floats as `java_numbers` spells them. Spark's own cast spells them as the Java that it runs on does."""
+    if hasattr(f, "arrow_udf"):
+        return f.arrow_udf(_spelled_floats, "string")(column)
+    spell = java_float if pa.types.is_float32(kind) else java_double
+    return f.udf(lambda value: None if value is None else spell(value), "string")(column)
+
+
+def _spelled_floats(values: pa.Array) -> pa.Array:
+    return one_array(spelled_values(pa.chunked_array([values]), "value"))
 
 
 def _local_micros(column: Column) -> Column:
