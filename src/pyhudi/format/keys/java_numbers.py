@@ -90,12 +90,13 @@ def _short_text(value: float, shortest: str) -> str:
         return "Infinity" if value > 0 else "-Infinity"
 
     sign = "-" if shortest.startswith("-") else ""
+    if value == 0:
+        return f"{sign}0.0"
+
     mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
-    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
-    if value == 0:
-        return f"{sign}0.0"
+    exponent = int(exponent_text or 0) + len(digits) - len(fraction) - 1
     return sign + _laid_out(digits.rstrip("0"), exponent)
 
 
