@@ -4,8 +4,10 @@ Apache Hudi's own classes take and release the lock in a process of their own, e
 """
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,55 @@ def test_a_client_of_hudi_that_deletes_our_lock_is_noticed(request: pytest.Fixtu
         hudi.wait_until("released")
         with pytest.raises(LockLost, match="somebody deleted it"):
             hold.confirm()
+
+
+def test_a_checksum_of_another_file_keeps_nobody_from_the_lock(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    (tmp_path / "table" / ".hoodie").mkdir(parents=True)
+    table, options = str(tmp_path / "table"), options_of("file system", request, tmp_path)
+    checksum = tmp_path / "table" / ".hoodie" / ".lock.crc"
+    checksum.write_bytes(b"crc\0\0\0\2\0" + b"odd!")
+    guard = a_guard(options, table)
+    with theirs(options, table) as hudi:
+        with guard.acquire("a write", "20260101000000000") as hold:
+            hudi.tell("take 1000")
+            hudi.wait_until("refused")
+            hold.confirm()
+        hudi.tell("take 1000")
+        hudi.wait_until("held")
+        hudi.release()
+
+
+def test_the_lock_goes_to_and_fro_many_times(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Its lock stayed for ever where ours was given back while Apache Hudi made its file."""
+    (tmp_path / "table" / ".hoodie").mkdir(parents=True)
+    table, options = str(tmp_path / "table"), options_of("file system", request, tmp_path)
+    guard, is_over, held = a_guard(options, table), threading.Event(), 0
+
+    def take_again_and_again() -> None:
+        nonlocal held
+        while not is_over.is_set():
+            with suppress(Conflict), guard.acquire("a write", "20260101000000000"):
+                held += 1
+            time.sleep(0.005)
+
+    with theirs(options, table) as hudi:
+        ours = threading.Thread(target=take_again_and_again)
+        ours.start()
+        try:
+            for _ in range(300):
+                take_within_20_s(hudi)
+                hudi.release()
+        finally:
+            is_over.set()
+            ours.join()
+    assert held > 20
+
+
+def take_within_20_s(hudi: HolderProcess) -> None:
+    """One try of Apache Hudi's provider takes the lock or not, and does not wait."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        hudi.tell("take 0")
+        if hudi.answer() == "held":
+            return
+    pytest.fail("nobody holds the lock, and Apache Hudi does not get it")

@@ -62,15 +62,19 @@ class HolderProcess:
 
     def wait_until(self, said: str) -> None:
         """Wait for an answer. Fails at another answer, at the end of the process, and after a minute."""
+        answer = self.answer(f"'{said}'")
+        assert answer == said
+
+    def answer(self, expected: str = "what became of it") -> str:
+        """The next answer. Fails at the end of the process, and after a minute."""
         assert self.process.stdout is not None
         too_late = threading.Timer(_ANSWERS_WITHIN_S, self.process.kill)
         too_late.start()
         try:
             for line in self.process.stdout:
                 if line.strip() in _ANSWERS:
-                    assert line.strip() == said
-                    return
-            raise AssertionError(f"the holder ended before it said '{said}': {self.process.wait()}")
+                    return line.strip()
+            raise AssertionError(f"the holder ended before it said {expected}: {self.process.wait()}")
         finally:
             too_late.cancel()
 

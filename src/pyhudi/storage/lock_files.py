@@ -1,10 +1,28 @@
-"""A local file whose being there is a lock: taking it away only if it is still the one that was looked at."""
+"""A local file whose being there is a lock: making it, and taking it away only if it is still the one looked at.
+
+Hadoop keeps a checksum beside each file, here `.lock.crc`. It is never deleted here, though it may be of a file of
+before: a writer of Apache Hudi may be making it. That writer would fail, and leave its lock's file behind for ever.
+
+Seen: Apache Hudi 1.2 ends in "chmod: cannot access '.lock.crc'" then, and takes its own file for another's lock. A lock
+that does not fit its checksum it takes for held, as it is.
+"""
 
 import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from pyhudi.storage.local_files import delete_checksum, write_errors
+from pyhudi.storage.local_files import link_new, sync_folder, temporary_file, write_errors
+
+
+def put_lock(path: str, content: bytes) -> bool:
+    """Make a file, whole and in one step. Returns False if there is one. The folder must be there."""
+    with write_errors(path, "create"):
+        if os.path.lexists(path):
+            return False
+        with temporary_file(path, content) as temporary:
+            is_new = link_new(temporary, path, content)
+        sync_folder(os.path.dirname(path))
+        return is_new
 
 
 def take_away(path: str, aside: str, is_expected: Callable[[bytes], bool]) -> bool:
@@ -21,9 +39,7 @@ def take_away(path: str, aside: str, is_expected: Callable[[bytes], bool]) -> bo
 
         with open(aside, "rb") as file:
             is_as_expected = is_expected(file.read())
-        if is_as_expected:
-            delete_checksum(path)
-        else:
+        if not is_as_expected:
             with suppress(FileExistsError):
                 os.link(aside, path)
         os.unlink(aside)

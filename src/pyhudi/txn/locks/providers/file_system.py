@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Conflict, HudiError, LockLost, NotFound, Unsupported
 from pyhudi.format.names import HOODIE
 from pyhudi.storage.local import LocalStorage
-from pyhudi.storage.lock_files import take_away, touch
+from pyhudi.storage.lock_files import put_lock, take_away, touch
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.storage.uris import LocalUri, parse_uri
 from pyhudi.timeline.clock import Clock
@@ -77,7 +77,7 @@ class FileLock:
     def hold(self, purpose: str, now: str, *, wait_ms: int) -> Iterator[Hold]:
         content = self._content(Holder.this_process(purpose, now))
         deadline = Deadline(self._clock, wait_ms, self._settings.pauses)
-        while not self._storage.put_new(NAME, content):
+        while not put_lock(self._path, content):
             if self._clear_dead():
                 continue
             if not deadline.left_ms:

@@ -60,7 +60,6 @@ def test_a_lock_of_apache_hudi_expires(tmp_path: Path, lock: Path) -> None:
     age(lock, by_s=3)
     with a_guard(EXPIRES, str(tmp_path)).acquire("a write", NOW) as hold:
         hold.confirm()
-        assert not lock.with_name(".lock.crc").exists()  # or Apache Hudi could not read the file
 
 
 def test_a_pyhudi_writer_of_the_table_that_died_blocks_no_other(tmp_path: Path, lock: Path) -> None:
@@ -101,6 +100,39 @@ def test_taking_away_leaves_a_file_that_came_in_between(tmp_path: Path) -> None:
     assert take_away(str(file), str(aside), lambda found: found == b"new")
     assert not take_away(str(file), str(aside), lambda found: True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checksum_of_a_file_that_another_makes_meanwhile_stays(
+    tmp_path: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or Apache Hudi fails while it makes the lock's file, and the file stays for ever."""
+    checksum, link, rename = lock.with_name(".lock.crc"), os.link, os.rename
+
+    def taken_by_hudi() -> None:
+        lock.write_bytes(OF_HUDI)
+        checksum.write_bytes(b"crc")
+
+    def link_too_late(*paths: str) -> None:
+        taken_by_hudi()
+        link(*paths)
+
+    def rename_and_be_overtaken(*paths: str) -> None:
+        rename(*paths)
+        taken_by_hudi()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", link_too_late)
+        with pytest.raises(Conflict), a_guard(OPTIONS, str(tmp_path)).acquire("a write", NOW):
+            pytest.fail("both hold the lock")
+    assert (lock.read_bytes(), checksum.read_bytes()) == (OF_HUDI, b"crc")
+
+    lock.unlink()
+    checksum.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", rename_and_be_overtaken)
+        with a_guard(OPTIONS, str(tmp_path)).acquire("a write", NOW):
+            pass
+    assert (lock.read_bytes(), checksum.read_bytes()) == (OF_HUDI, b"crc")
 
 
 def test_one_of_many_takes_the_lock(tmp_path: Path, lock: Path) -> None:
