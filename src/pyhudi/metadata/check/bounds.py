@@ -45,5 +45,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _positions(mask: pa.ChunkedArray) -> Iterable[int]:
-    found: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
+    """The rows at which the mask is true. PyArrow 24 ends the process over a mask without chunks."""
+    found: list[int] = pc.indices_nonzero(one_array(pc.fill_null(mask, False))).to_pylist()
     return found
