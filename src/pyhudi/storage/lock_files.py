@@ -28,22 +28,29 @@ def put_lock(path: str, content: bytes) -> bool:
 def take_away(path: str, aside: str, is_expected: Callable[[bytes], bool]) -> bool:
     """Delete a file if its content is as expected. Returns whether it was.
 
-    The file is first moved to `aside`, a name of nobody else, in one step: another process may have put a new file
-    there since the caller looked. That one is moved back, unless a third file has taken its place by then.
+    The file is looked at, and then moved to `aside`, a name of nobody else, in one step: another process may have put a
+    new file there in between. That one is moved back, unless a third file has taken its place by then. A file that is
+    not as expected at the first look is not moved: its maker may be looking whether it is there.
     """
     with write_errors(path, "delete"):
         try:
+            if not is_expected(_content(path)):
+                return False
             os.rename(path, aside)
         except FileNotFoundError:
             return False
 
-        with open(aside, "rb") as file:
-            is_as_expected = is_expected(file.read())
+        is_as_expected = is_expected(_content(aside))
         if not is_as_expected:
             with suppress(FileExistsError):
                 os.link(aside, path)
         os.unlink(aside)
         return is_as_expected
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def touch(path: str) -> None:

@@ -92,14 +92,31 @@ def test_a_lock_that_was_not_renewed_in_time_is_lost(tmp_path: Path, lock: Path)
             hold.confirm()
 
 
-def test_taking_away_leaves_a_file_that_came_in_between(tmp_path: Path) -> None:
+def test_taking_away_leaves_a_file_that_came_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, aside = tmp_path / "lock", tmp_path / "aside"
-    file.write_bytes(b"new")
-    assert not take_away(str(file), str(aside), lambda found: found == b"old")
+    file.write_bytes(b"old")
+    rename = os.rename
+
+    def rename_another(*paths: str) -> None:
+        file.write_bytes(b"new")
+        rename(*paths)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", rename_another)
+        assert not take_away(str(file), str(aside), lambda found: found == b"old")
     assert file.read_bytes() == b"new"
     assert take_away(str(file), str(aside), lambda found: found == b"new")
     assert not take_away(str(file), str(aside), lambda found: True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_another_is_not_moved_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apache Hudi takes the lock only if its file is still there when it has made it. Else the file stays for ever."""
+    file = tmp_path / "lock"
+    file.write_bytes(OF_HUDI)
+    monkeypatch.setattr(os, "rename", lambda *paths: pytest.fail("the file was moved"))
+
+    assert not take_away(str(file), str(tmp_path / "aside"), lambda found: found == b"ours")
 
 
 def test_the_checksum_of_a_file_that_another_makes_meanwhile_stays(
