@@ -6,11 +6,13 @@ The races of fsspec's drivers that the reasons name are run here: where one of t
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -82,6 +84,8 @@ def test_fsspecs_creation_lets_two_writers_create_one_file(
 ) -> None:
     """Seen: fsspec 2026.9.0. Each looks whether the file exists before either has created it."""
     files, path = system
+    if "mode" not in signature(AbstractFileSystem.pipe_file).parameters:
+        pytest.skip("this fsspec has no creation of files, it replaces them")
     files.makedirs(path.rpartition("/")[0], exist_ok=True)
     both_looked = threading.Barrier(2)
     for kind in (LocalFileSystem, MemoryFileSystem):
