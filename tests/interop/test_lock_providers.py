@@ -188,13 +188,16 @@ def test_the_lock_goes_to_and_fro_many_times(request: pytest.FixtureRequest, tmp
         ours = threading.Thread(target=take_again_and_again)
         ours.start()
         try:
-            for _ in range(300):
+            rounds = 0
+            while rounds < 200 or (held < 20 and rounds < 2_000):
                 take_within_20_s(hudi)
                 hudi.release()
+                rounds += 1
+                time.sleep(0.01)
         finally:
             is_over.set()
             ours.join()
-    assert held > 20
+    assert held >= 20
 
 
 def take_within_20_s(hudi: HolderProcess) -> None:
