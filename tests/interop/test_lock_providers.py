@@ -189,11 +189,11 @@ def test_the_lock_goes_to_and_fro_many_times(request: pytest.FixtureRequest, tmp
         ours.start()
         try:
             rounds = 0
-            while rounds < 200 or (held < 20 and rounds < 2_000):
+            while rounds < 600 or (held < 20 and rounds < 3_000):
                 take_within_20_s(hudi)
                 hudi.release()
                 rounds += 1
-                time.sleep(0.01)
+                time.sleep(0.002)
         finally:
             is_over.set()
             ours.join()
