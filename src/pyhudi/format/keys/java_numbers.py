@@ -18,6 +18,9 @@ import pyarrow.compute as pc
 _POWERS_OF_5_LOOKED_UP = 27
 """5^26 is the last power of 5 whose size Java looks up. For a larger one it takes three bits a power."""
 
+_TINY_END = 0.001
+"""Below it Java writes an exponent, and may take more digits than needed."""
+
 
 class _Format(NamedTuple):
     """A format of IEEE 754."""
@@ -33,7 +36,7 @@ class _Format(NamedTuple):
 
         Seen: Java 17 and 25 print each float of these sizes alike, and each of 20 million doubles.
         """
-        return 0.001 <= abs(value) < self.whole_end or value == 0 or value - value != 0
+        return _TINY_END <= abs(value) < self.whole_end or value == 0 or value - value != 0
 
     @property
     def whole_end(self) -> float:
@@ -71,7 +74,7 @@ def numeric_texts(array: pa.Array) -> pa.Array:
     form, spell = (_FLOAT, java_float) if pa.types.is_float32(array.type) else (_DOUBLE, java_double)
 
     size = pc.abs(array)
-    is_tiny = pc.and_(pc.greater(size, 0), pc.less(size, pa.scalar(0.001, array.type)))
+    is_tiny = pc.and_(pc.greater(size, 0), pc.less(size, pa.scalar(_TINY_END, array.type)))
     is_large = pc.and_(pc.greater_equal(size, form.whole_end), pc.is_finite(size))
     is_longer = pc.fill_null(pc.or_(is_tiny, is_large), False)
     if not pc.any(is_longer).as_py():
