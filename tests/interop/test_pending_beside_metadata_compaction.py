@@ -1,4 +1,8 @@
-"""pyhudi could compact the metadata table while a write of Apache Hudi is pending that it cannot roll back then."""
+"""Apache Hudi 0.15 cannot roll a write back that is older than the newest compaction of the metadata table.
+
+pyhudi could make such a compaction while a write of Apache Hudi is pending. A write that shows its instant only
+afterwards is nobody's fault: a write or a clean of pyhudi must end it.
+"""
 
 import os
 from pathlib import Path
@@ -9,7 +13,7 @@ import pytest
 
 from pyhudi import HudiTable
 from tests.interop.test_two_at_once import LOCK, THEIRS
-from tests.support.reference.client import ReferenceHudi
+from tests.support.reference.client import ReferenceFailed, ReferenceHudi
 
 ROWS = pa.table({"id": ["a", "b"], "ts": pa.array([1, 1], pa.int64())})
 KNOWN: dict[str, Any] = {
@@ -20,11 +24,14 @@ KNOWN: dict[str, Any] = {
 }
 
 
-def begin_write(path: Path, action: str) -> Path:
+def next_instant(path: Path) -> str:
+    newest = max(file.name[:17] for file in (path / ".hoodie").glob("2*"))
+    return f"{int(newest) + 1:017d}"
+
+
+def begin_write(path: Path, action: str, requested: str) -> Path:
     """A write of theirs that has begun and is alive, as their writers leave it. Returns its heartbeat."""
     meta = path / ".hoodie"
-    newest = max(file.name[:17] for file in meta.glob("2*"))
-    requested = f"{int(newest) + 1:017d}"
     (meta / f"{requested}.{action}.requested").touch()
     inflight = f"{requested}.inflight" if action == "commit" else f"{requested}.{action}.inflight"
     (meta / inflight).write_text("{}")
@@ -47,7 +54,7 @@ def test_what_was_pending_is_rolled_back(
         path, name="rides", record_key="id", ordering="ts", table_type=table_type, table_version=6
     )  # fmt: skip
     table.upsert(ROWS)
-    theirs = begin_write(path, action)
+    theirs = begin_write(path, action, next_instant(path))
     ours = HudiTable.open(path, options={**LOCK, "hoodie.metadata.compact.max.delta.commits": "2"})
     for _ in range(5):
         ours.upsert(ROWS)
@@ -63,4 +70,41 @@ def test_what_was_pending_is_rolled_back(
     assert is_compacted_since(path, theirs.name)
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b"]
     assert hudi_0150.read(path).num_rows == 2
+    assert table.metadata.validate().is_valid
+
+
+@pytest.mark.parametrize("writer", ["pyhudi", "Apache Hudi"])
+@pytest.mark.parametrize("table_type, action", [("COPY_ON_WRITE", "commit"), ("MERGE_ON_READ", "deltacommit")])
+def test_what_shows_itself_late_is_rolled_back_by_us(
+    hudi_0150: ReferenceHudi, tmp_path: Path, table_type: str, action: str, writer: str
+) -> None:
+    """`writer`: who compacts the metadata table meanwhile. The late write loses its conflict, and stays."""
+    path = tmp_path / "rides"
+    table = HudiTable.create(
+        path, name="rides", record_key="id", ordering="ts", table_type=table_type, table_version=6
+    )  # fmt: skip
+    compacting: dict[str, Any] = {**LOCK, "hoodie.metadata.compact.max.delta.commits": "2"}
+    stated: dict[str, Any] = {**KNOWN, **THEIRS, **compacting, "hoodie.datasource.write.table.type": table_type}
+    ours = HudiTable.open(path, options=compacting)
+    ours.upsert(ROWS)
+    late = next_instant(path)
+    for _ in range(5):
+        if writer == "pyhudi":
+            ours.upsert(ROWS)
+        else:
+            hudi_0150.write(path, ROWS, **stated)
+    assert is_compacted_since(path, late)
+    os.utime(begin_write(path, action, late), (1, 1))
+
+    with pytest.raises(ReferenceFailed, match="is earlier than the latest compaction"):
+        hudi_0150.write(path, ROWS, **stated)
+    if writer == "pyhudi":
+        ours.upsert(ROWS)
+    else:
+        ours.clean()
+
+    assert not list((path / ".hoodie").glob(f"{late}*inflight"))
+    hudi_0150.write(path, ROWS, **stated)
+    assert hudi_0150.read(path).num_rows == 2
+    assert table.scan().to_arrow().num_rows == 2
     assert table.metadata.validate().is_valid

@@ -113,8 +113,16 @@ def test_both_write_at_once(
         path, name="rides", record_key="id", partition_by="city", ordering="ts", table_type=table_type,
         table_version=version, properties=SERVICES,
     )  # fmt: skip
+    known = {
+        "hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city", "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": table_type,
+    }  # fmt: skip
+    stated: dict[str, Any] = {**known, **lock, **THEIRS, **SERVICES, **options}
     first = {f"{who}{key}": (CITIES[key % 2], -1, "first") for who in ("pyhudi", "hudi") for key in range(5)}
     table.upsert(as_table(first))
+    hudi.write(path, as_table(first), operation="upsert", **stated)  # its first write takes as long as our thirty
+    turns = threading.Semaphore(2)  # without turns our thirty commits are over before its third
     done: dict[str, list[Rows]] = {"pyhudi": [], "hudi": []}
     failed: list[str] = []
     errors: list[BaseException] = []
@@ -122,6 +130,7 @@ def test_both_write_at_once(
     def ours() -> None:
         mine = HudiTable.open(path, options=lock)
         for number in range(COMMITS):
+            turns.acquire()
             rows = batch_of("pyhudi", number)
             try:
                 mine.upsert(as_table(rows))
@@ -130,15 +139,11 @@ def test_both_write_at_once(
                 failed.append(f"pyhudi: {error}")
 
     def theirs() -> None:
-        known = {
-            "hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "city", "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.table.type": table_type,
-        }  # fmt: skip
         for number in range(COMMITS):
             rows = batch_of("hudi", number)
+            if number % 2:  # it does not try a write again that lost to ours
+                turns.release()
             try:
-                stated: dict[str, Any] = {**known, **lock, **THEIRS, **SERVICES, **options}
                 hudi.write(path, as_table(rows), operation="upsert", **stated)
                 done["hudi"].append(rows)
             except ReferenceFailed as error:
@@ -149,6 +154,8 @@ def test_both_write_at_once(
             side()  # type: ignore[operator]
         except BaseException as error:  # told by the test
             errors.append(error)
+        finally:
+            turns.release(COMMITS)  # whoever is left goes on alone
 
     threads = [threading.Thread(target=run, args=(side,)) for side in (ours, theirs)]
     for thread in threads:

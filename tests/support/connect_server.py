@@ -12,16 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from tests.support.spark_jvm import SHORT_LIVED
+
 ROOT = Path(__file__).parents[2]
 WAIT_S = 180
 NEEDED = ("grpc", "grpc_status", "google.protobuf", "google.rpc", "zstandard")
 """Packages that a client of PySpark 4.3 needs. Earlier releases need fewer."""
 
 SETTINGS = {
+    **SHORT_LIVED,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
