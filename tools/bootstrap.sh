@@ -32,10 +32,11 @@ pip_install() { "$venv/bin/python" -m pip install --disable-pip-version-check "$
 echo "== [2/4] Installing the build tool from $build_lock"
 pip_install --require-hashes -r "$build_lock"
 echo "== [3/4] Installing packages from $lock (PySpark alone is about 450 MB: this takes some minutes)"
-pip_install --require-hashes --no-deps --no-build-isolation --use-pep517 -r "$lock"
+# Python compiles what it imports: to compile all takes half a minute.
+pip_install --require-hashes --no-deps --no-build-isolation --use-pep517 --no-compile -r "$lock"
 echo "== [4/4] Installing pyhudi itself, editable"
 pip_install --no-deps --no-build-isolation --editable .
-"$venv/bin/python" -m compileall -q src     # pip compiles all other packages
+"$venv/bin/python" -m compileall -q src
 
 cp "$wanted" "$stamp"
 echo "== $venv is ready"

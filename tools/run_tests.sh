@@ -7,7 +7,6 @@ cd "$(dirname "$0")/.."
 
 JAVA_HOME="$(tools/find_java.sh)"
 export JAVA_HOME
-export PYHUDI_TEST_INTERPRETED=yes     # Spark's queries, see tests/support/spark_jvm.py
 python=.venv/bin/python
 found_any=no
 failed=0
