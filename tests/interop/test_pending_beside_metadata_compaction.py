@@ -23,6 +23,12 @@ KNOWN: dict[str, Any] = {
     "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
 }
 
+COMPACTING: dict[str, Any] = {**LOCK, "hoodie.metadata.compact.max.delta.commits": "2"}
+
+
+def create(path: Path, table_type: str) -> HudiTable:
+    return HudiTable.create(path, name="rides", record_key="id", ordering="ts", table_type=table_type, table_version=6)
+
 
 def next_instant(path: Path) -> str:
     newest = max(file.name[:17] for file in (path / ".hoodie").glob("2*"))
@@ -50,12 +56,10 @@ def test_what_was_pending_is_rolled_back(
     hudi_0150: ReferenceHudi, tmp_path: Path, table_type: str, action: str
 ) -> None:
     path = tmp_path / "rides"
-    table = HudiTable.create(
-        path, name="rides", record_key="id", ordering="ts", table_type=table_type, table_version=6
-    )  # fmt: skip
+    table = create(path, table_type)
     table.upsert(ROWS)
     theirs = begin_write(path, action, next_instant(path))
-    ours = HudiTable.open(path, options={**LOCK, "hoodie.metadata.compact.max.delta.commits": "2"})
+    ours = HudiTable.open(path, options=COMPACTING)
     for _ in range(5):
         ours.upsert(ROWS)
     assert list((path / ".hoodie").glob(f"{theirs.name}*inflight"))
@@ -80,12 +84,9 @@ def test_what_shows_itself_late_is_rolled_back_by_us(
 ) -> None:
     """`writer`: who compacts the metadata table meanwhile. The late write loses its conflict, and stays."""
     path = tmp_path / "rides"
-    table = HudiTable.create(
-        path, name="rides", record_key="id", ordering="ts", table_type=table_type, table_version=6
-    )  # fmt: skip
-    compacting: dict[str, Any] = {**LOCK, "hoodie.metadata.compact.max.delta.commits": "2"}
-    stated: dict[str, Any] = {**KNOWN, **THEIRS, **compacting, "hoodie.datasource.write.table.type": table_type}
-    ours = HudiTable.open(path, options=compacting)
+    table = create(path, table_type)
+    stated: dict[str, Any] = {**KNOWN, **THEIRS, **COMPACTING, "hoodie.datasource.write.table.type": table_type}
+    ours = HudiTable.open(path, options=COMPACTING)
     ours.upsert(ROWS)
     late = next_instant(path)
     for _ in range(5):

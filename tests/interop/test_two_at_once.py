@@ -155,7 +155,7 @@ def test_both_write_at_once(
         except BaseException as error:  # told by the test
             errors.append(error)
         finally:
-            turns.release(COMMITS)  # whoever is left goes on alone
+            turns.release(COMMITS)  # where theirs is over, ours goes on alone
 
     threads = [threading.Thread(target=run, args=(side,)) for side in (ours, theirs)]
     for thread in threads:

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 from tests.support.reference.client import ReferenceFailed, ReferenceHudi, Worker
 from tests.support.reference.environment import PROJECT, reference_java_home
 from tests.support.reference.server import hudi_commands, serve, start_session, store
+from tests.support.spark_jvm import SHORT_LIVED_JAVA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def metastore_settings(uri: str, warehouse: Path) -> dict[str, str]:
@@ -38,7 +37,7 @@ class OwnSql:
             "tests.support.named_tables",
             java_home=reference_java_home(),
             python_path=[PROJECT / "src"],
-            java_options=FAST,
+            java_options=SHORT_LIVED_JAVA,
             spark_settings={
                 "spark.driver.memory": "1g",
                 "spark.sql.shuffle.partitions": "2",

@@ -30,6 +30,7 @@ from tests.support.reference.environment import (
     reference_java_home,
     reference_python,
 )
+from tests.support.spark_jvm import SHORT_LIVED_JAVA
 
 ANSWER_WAIT_S = 600.0
 STOP_WAIT_S = 30.0
@@ -201,8 +202,7 @@ class ReferenceHudi:
             reference_python(),
             "tests.support.reference.server",
             java_home=reference_java_home(),
-            # Tests are over before the second compiler has earned back what it takes from two cores.
-            java_options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            java_options=SHORT_LIVED_JAVA,
             spark_settings={
                 "spark.driver.memory": "1500m",
                 "spark.sql.shuffle.partitions": "2",
