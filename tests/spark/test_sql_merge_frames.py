@@ -78,6 +78,33 @@ def test_a_merge_of_a_dataframe_is_that_of_its_rows(spark: Any, tmp_path: Path, 
     assert len([one for one in there.timeline() if one.is_completed]) == 2
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_what_ordering_would_settle_is_refused_as_in_this_process(spark: Any, tmp_path: Path, table_type: str) -> None:
+    """`MERGE INTO` leaves such rows as they are, and stores the greatest of several new ones."""
+    table = new_table(tmp_path / "t", table_type=table_type)
+    older = SOURCE.slice(0, 1).set_column(1, "ts", pa.array([0]))
+    for source, message in (
+        (older, "less than the stored one"),
+        (pa.concat_tables([SOURCE, SOURCE.slice(2)]), "several for"),
+    ):
+        for given in (source, on_spark(spark, source, tmp_path)):
+            with pytest.raises(Invalid, match=message):
+                table.merge(given, when_matched_update=True, when_not_matched_insert=True)
+    assert len(table.timeline()) == 1
+
+
+def test_a_table_without_columns_is_told_as_in_this_process(spark: Any, tmp_path: Path) -> None:
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="city", ordering="ts")
+    for source in (SOURCE, on_spark(spark, SOURCE, tmp_path)):
+        with pytest.raises(Invalid, match="expected a table with columns, found one without a schema"):
+            table.merge(source, when_matched_update=True, when_not_matched_insert=True)
+
+
+def test_a_stream_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="merge each of its batches, in foreachBatch"):
+        new_table(tmp_path / "t").merge(spark.readStream.format("rate").load(), when_matched_delete=True)
+
+
 def test_a_global_index_finds_keys_in_every_partition(spark: Any, tmp_path: Path) -> None:
     """Without `on`, partition columns say which row it is, but under a global index."""
     elsewhere = SOURCE.set_column(2, "city", pa.array(["elsewhere"] * 3))
@@ -121,6 +148,15 @@ def unchanged(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Hud
         ({"when_not_matched_by_source_update": True}, "these rows have none in the source"),
         ({"when_matched_delete": True, "source_alias": "target"}, "two different aliases"),
         ({"when_matched_update": {"n": "'abc'"}}, "expected bigint, found 'abc'"),
+        ({"when_matched_update": {"n": {"a": 1}}}, "expected one that Spark has a literal for"),
+        (
+            {"when_matched_update": {"n": "source.n", "ts": "source.ts +* 3"}},
+            r"when_matched_update: 'ts': 'source.ts \+\* 3'",
+        ),
+        ({"on": "target.id = (source.id", "when_matched_delete": True}, r"merge: on: .target.id = \(source.id."),
+        ({"when_matched_update": {"n": "source.nn"}}, r"merge into table 't': .*`source`.`nn`.*; nothing was written$"),
+        ({"on": "target.idd = source.id", "when_matched_delete": True}, "`target`.`idd`"),
+        ({"when_matched_update": {"n": "max(source.n)"}}, "merge into table 't': "),
     ],
 )
 def test_what_is_no_merge_is_told(unchanged: tuple[HudiTable, Any], given: dict[str, Any], message: str) -> None:

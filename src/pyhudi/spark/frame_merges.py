@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException, ParseException
 
 from pyhudi.engine.spark.sql.column_texts import literal
 from pyhudi.errors import Invalid, Unsupported
@@ -15,6 +18,7 @@ from pyhudi.spark.merges import carry_out
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Action, Assigned, Match, Merge, MergeClause
 from pyhudi.sql.words import quoted_name
+from pyhudi.write.rows.changes import refuse_without_schema
 from pyhudi.write.rows.clauses import GivenClause, MergeClauses, all_columns, given_clauses
 from pyhudi.write.rows.merge import default_on
 from pyhudi.write.rows.sides import Sides
@@ -24,7 +28,17 @@ if TYPE_CHECKING:
 
     from pyhudi.api.table import HudiTable
     from pyhudi.api.writes import WriteCall
+    from pyhudi.table.view.snapshot import Snapshot
     from pyhudi.write.operation import WriteResult
+
+
+_MISTAKE: Final = re.compile(r"(\[[A-Z][A-Z_.]+\] .*?)(?:\s*SQLSTATE|\s*\(line \d|; line \d|\n|$)")
+"""What Spark says of a mistake, without where in a text that pyhudi made it lies."""
+
+_UNFIT_VALUE: Final = re.compile(
+    r"\[(?:CAST_OVERFLOW|CAST_INVALID_INPUT|ARITHMETIC_OVERFLOW|DIVIDE_BY_ZERO|NUMERIC_VALUE_OUT_OF_RANGE)"
+)
+"""How Spark's errors begin that tell of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +51,64 @@ class FrameMerges:
         self, table: HudiTable, source: DataFrame, on: Any, clauses: MergeClauses, aliases: tuple[str, str],
         call: WriteCall,
     ) -> WriteResult:  # fmt: skip
+        if source.isStreaming:
+            raise Invalid("merge: the source is a stream; merge each of its batches, in foreachBatch")
+        snapshot, _, settings = table._handle.prepare(call.options)
+        refuse_without_schema(snapshot, "merge")
         session = self.session_of(source.sparkSession)
         of_source, of_target = aliases
         Sides(pa.schema([]), pa.schema([]), of_target, of_source)  # refuses aliases that are none
         view, rows = session.new_view("target"), session.new_view("merge")
-        texts = _Texts(session, table, source, of_source, of_target)
+        texts = _Texts(session, snapshot, source, of_source, of_target)
         if on is None:
-            snapshot, _, settings = table._handle.prepare(call.options)
             on = default_on(snapshot.config, source.columns, is_global=settings.has_global_index)
         statement = Merge(
             target=(of_target,), alias=of_target, source=rows, source_alias=of_source,
             on=texts.on(on), clauses=tuple(texts.clauses(clauses)), ctes="",
         )  # fmt: skip
-        with session.view(source, rows):
-            return carry_out(session, statement, table, view, what="merge", call=call)
+        with session.view(source, rows), texts.told_mistakes():
+            return carry_out(session, statement, table, view, what="merge", call=call, settles=False)
 
 
 class _Texts:
     """Conditions and values of a merge as SQL text."""
 
     def __init__(
-        self, session: SqlSession, table: HudiTable, source: DataFrame, of_source: str, of_target: str
+        self, session: SqlSession, snapshot: Snapshot, source: DataFrame, of_source: str, of_target: str
     ) -> None:
-        self._table, self._source, self._of_source, self._of_target = table, source, of_source, of_target
+        self._snapshot, self._source, self._of_source, self._of_target = snapshot, source, of_source, of_target
         self._columns = session.column_texts(source, alias=of_source, taken=of_source, what="merge")
+        self._given: list[tuple[str, str]] = []
+
+    @contextmanager
+    def told_mistakes(self) -> Iterator[None]:
+        """What Spark finds wrong with the texts, or with values, becomes Invalid."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, ParseException):
+                self._refuse_unreadable()
+            said = _MISTAKE.search(str(error))
+            if said is None or not (isinstance(error, AnalysisException) or _UNFIT_VALUE.match(said[1])):
+                raise
+            raise Invalid(f"merge into table '{self._snapshot.config.name}': {said[1]}; nothing was written") from error
+
+    def _refuse_unreadable(self) -> None:
+        """Raises: Invalid for the first text that is no SQL."""
+        nothing = self._source.sparkSession.range(0)
+        for what, text in self._given:
+            try:
+                nothing.selectExpr(text).schema  # noqa: B018
+            except ParseException as error:
+                said = _MISTAKE.search(str(error))
+                raise Invalid(f"{what}: {text!r}: {said[1] if said else error}") from error
+            except AnalysisException:  # its columns are not there
+                continue
 
     def on(self, given: Any) -> str:
         if isinstance(given, str):
             if given not in self._source.columns:
-                return given
+                return self._text(given, "merge: on")
             given = [given]
         if not isinstance(given, Sequence) or not given or not all(isinstance(name, str) for name in given):
             raise Invalid(f"merge: on: expected SQL text or names of columns, found {given!r}")
@@ -94,8 +137,8 @@ class _Texts:
             return None
         what, values = given.what, given.when.set
         if values is True:
-            names = self._table.schema().names
-            values = all_columns(self._source.columns, self._of_source, names, self._table.name, what)
+            names, table_name = self._snapshot.schema.names, self._snapshot.config.name
+            values = all_columns(self._source.columns, self._of_source, names, table_name, what)
         if not hasattr(values, "items") or not values:
             raise Invalid(f"{what}: expected columns and their values, such as {{'n': 'source.n'}}, found {values!r}")
         return tuple(Assigned((name,), self._text(value, f"{what}: '{name}'")) for name, value in values.items())
@@ -103,6 +146,7 @@ class _Texts:
     def _text(self, value: Any, what: str) -> str:
         """SQL text stays as it is; columns of PySpark and plain values become text."""
         if isinstance(value, str):
+            self._given.append((what, value))
             return value
         if isinstance(value, pc.Expression):
             raise Unsupported(

@@ -65,11 +65,16 @@ def merge_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFram
 
 
 def carry_out(
-    session: SqlSession, statement: Merge, table: HudiTable, view: str, *, what: str, call: WriteCall | None = None
-) -> WriteResult:
-    """Carry a merge out. `view`: names the table's rows in the statement. `what`: the merge, for errors."""
+    session: SqlSession, statement: Merge, table: HudiTable, view: str, *, what: str, call: WriteCall | None = None,
+    settles: bool = True,
+) -> WriteResult:  # fmt: skip
+    """Carry a merge out. `view`: names the table's rows in the statement. `what`: the merge, for errors.
+
+    `settles`: whether event-time ordering settles what is an error in Python: a changed row that is less than the
+    stored one stays as it was, and of several new rows of a key the greatest is stored.
+    """
     with ExitStack() as held:
-        merge = _Merge(session, statement, table, held, view)
+        merge = _Merge(session, statement, table, held, view, settles)
         change = FrameChange(Operation.UPSERT, merge.rows, what, marks_deletes=True)
         with told_refusals():
             return change_by_frame(table, change, session.spark, call)
@@ -77,13 +82,14 @@ def carry_out(
 
 @dataclass
 class _Merge:
-    """A merge under way. `held`: what lives until its end. `view`: names the table's rows."""
+    """A merge under way. `held`: what lives until its end. `view`, `settles`: as in `carry_out`."""
 
     session: SqlSession
     statement: Merge
     table: HudiTable
     held: ExitStack
     view: str
+    settles: bool
 
     def __post_init__(self) -> None:
         self._kept = KeptRows()
@@ -257,7 +263,8 @@ class _Merge:
             partition_by=tuple(config.partition_by),
             texts_in_paths=_texts_in_paths(snapshot, settings) if partition_by else {},
             allows_several_matches=deletes_all,
-            settles_new_rows=is_event_time,
+            settles_new_rows=is_event_time and self.settles,
+            not_less=tuple(config.ordering) if is_event_time and not self.settles else (),
         )
 
     def _must_look_up(

@@ -101,7 +101,10 @@ class _Reader:
         value = node.value()
         if isinstance(value, str):
             return text_literal(self.spark, value)
-        literal = scala_object(self.spark, _CONVERTER).apply(node)
+        try:
+            literal = scala_object(self.spark, _CONVERTER).apply(node)
+        except Exception as error:  # PySpark and Py4J have several
+            raise Invalid(f"{self.what}: value {value}: expected one that Spark has a literal for") from error
         if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
             return f"timestamp_micros({literal.value()})"  # a day may have an hour twice; TIMESTAMP may mean no zone
         return str(literal.sql())

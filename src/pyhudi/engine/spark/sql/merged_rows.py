@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from pyhudi.engine.spark.sql.stored_as import REFUSED, from_text, stored_as
+from pyhudi.engine.spark.sql.stored_as import REFUSED, from_text, not_less, stored_as
 from pyhudi.engine.spark.write.keys import quoted
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
@@ -50,6 +50,7 @@ class MergeShape:
     name of the column that marks deletes. `path`: the name of the column of the paths that rows stay in; empty for a
     table without partitions. `partition_by`: the columns that paths are made of. `texts_in_paths`: of those of which
     many values share a path. `settles_new_rows`: of several new rows of a key the greatest is stored.
+    `not_less`: ordering columns that a change must not make less.
     """
 
     table_name: str
@@ -65,6 +66,7 @@ class MergeShape:
     texts_in_paths: Mapping[str, Column]
     allows_several_matches: bool
     settles_new_rows: bool
+    not_less: tuple[str, ...]
 
 
 def merged_rows(joined: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
@@ -77,7 +79,7 @@ def merged_rows(joined: DataFrame, clauses: Sequence[ClauseValues], shape: Merge
     typed = _typed(taken, clauses, shape)
     rows = typed.select(
         f.col(KIND),
-        *(_final(field, clauses, shape) for field in shape.columns),
+        *(column.alias(name) for name, column in _finals(clauses, shape).items()),
         *([_key(clauses, shape)] if shape.made_keys is not None else []),
         *([_path(clauses, shape)] if shape.path else []),
         _chosen(clauses, lambda clause, _: f.lit(clause.is_delete)).alias(shape.leaves),
@@ -152,6 +154,18 @@ def _new_name(at: int, clause: ClauseValues, name: str) -> str:
     return f"{clause.what} {name} (clause {at + 1})"
 
 
+def _finals(clauses: Sequence[ClauseValues], shape: MergeShape) -> dict[str, Column]:
+    """The columns of the rows by their names. A change that makes a row less is an error where it may be none."""
+    finals = {field.name: _final(field, clauses, shape) for field in shape.columns}
+    if not shape.not_less:
+        return finals
+    first = shape.not_less[0]
+    new = {name: finals[name] for name in shape.not_less}
+    old = {name: f.col(quoted(_OLD + name)) for name in shape.not_less}
+    kind = next(field.dataType for field in shape.columns if field.name == first)
+    return {**finals, first: not_less(new, old, kind, what=f"merge in table '{shape.table_name}'")}
+
+
 def _final(field: t.StructField, clauses: Sequence[ClauseValues], shape: MergeShape) -> Column:
     """A column of the rows: the clause's value, null in a new row without one, otherwise what is stored."""
     old = f.col(quoted(_OLD + field.name))
@@ -174,7 +188,7 @@ def _final(field: t.StructField, clauses: Sequence[ClauseValues], shape: MergeSh
         )
         return f.when(new.eqNullSafe(old), old).otherwise(f.raise_error(message).cast(field.dataType))
 
-    return _chosen(clauses, value, otherwise=old).alias(field.name)
+    return _chosen(clauses, value, otherwise=old)
 
 
 def _key(clauses: Sequence[ClauseValues], shape: MergeShape) -> Column:

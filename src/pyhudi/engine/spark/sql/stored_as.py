@@ -1,6 +1,6 @@
 """Rows cast to the columns of a table by Spark's own rules of store assignment, with its own errors."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -149,13 +149,21 @@ def changed_rows(
     if not ordering:
         return typed
     old = {name: next(other for other in others if other.endswith(name)) for name in ordering}
-    loses = f.struct(*(f.col(quoted(name)).alias(name) for name in ordering)) < f.struct(
-        *(f.col(quoted(old[name])).alias(name) for name in ordering)
+    new = {name: f.col(quoted(name)) for name in ordering}
+    stored = {name: f.col(quoted(old[name])) for name in ordering}
+    checked = not_less(new, stored, typed.schema[ordering[0]].dataType, what=f"UPDATE in table '{table_name}'")
+    return typed.withColumn(ordering[0], checked).drop(*old.values())
+
+
+def not_less(new: Mapping[str, Column], stored: Mapping[str, Column], first_type: t.DataType, *, what: str) -> Column:
+    """The first of the new values of ordering columns. Where they are less than the stored ones, compared one after the
+    other, it is an error when it is met. `what`: the change, for this error.
+    """
+    loses = f.struct(*(column.alias(name) for name, column in new.items())) < f.struct(
+        *(stored[name].alias(name) for name in new)
     )
     message = f.lit(
-        f"{REFUSED}UPDATE in table '{table_name}': a new value of {', '.join(ordering)} is less than the stored one, "
-        "so that the row would lose against it by event-time ordering; nothing was written"
+        f"{REFUSED}{what}: a new value of {', '.join(new)} is less than the stored one, so that the row would lose "
+        "against it by event-time ordering; nothing was written"
     )
-    first = ordering[0]
-    checked = f.when(loses, f.raise_error(message).cast(typed.schema[first].dataType)).otherwise(f.col(quoted(first)))
-    return typed.withColumn(first, checked).drop(*old.values())
+    return f.when(loses, f.raise_error(message).cast(first_type)).otherwise(next(iter(new.values())))
