@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException, ParseException
 
 from pyhudi.engine.spark.sql.column_texts import literal
+from pyhudi.engine.spark.sql.mistakes import GivenText, told_mistakes
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.merges import carry_out
 from pyhudi.spark.session import SqlSession
@@ -30,15 +28,6 @@ if TYPE_CHECKING:
     from pyhudi.api.writes import WriteCall
     from pyhudi.table.view.snapshot import Snapshot
     from pyhudi.write.operation import WriteResult
-
-
-_MISTAKE: Final = re.compile(r"(\[[A-Z][A-Z_.]+\] .*?)(?:\s*SQLSTATE|\s*\(line \d|; line \d|\n|$)")
-"""What Spark says of a mistake, without where in a text that pyhudi made it lies."""
-
-_UNFIT_VALUE: Final = re.compile(
-    r"\[(?:CAST_OVERFLOW|CAST_INVALID_INPUT|ARITHMETIC_OVERFLOW|DIVIDE_BY_ZERO|NUMERIC_VALUE_OUT_OF_RANGE)"
-)
-"""How Spark's errors begin that tell of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +55,8 @@ class FrameMerges:
             target=(of_target,), alias=of_target, source=rows, source_alias=of_source,
             on=texts.on(on), clauses=tuple(texts.clauses(clauses)), ctes="",
         )  # fmt: skip
-        with session.view(source, rows), texts.told_mistakes():
+        what = f"merge into table '{table.name}'"
+        with session.view(source, rows), told_mistakes(source.sparkSession, texts.given, what=what):
             return carry_out(session, statement, table, view, what="merge", call=call, settles=False)
 
 
@@ -78,32 +68,7 @@ class _Texts:
     ) -> None:
         self._snapshot, self._source, self._of_source, self._of_target = snapshot, source, of_source, of_target
         self._columns = session.column_texts(source, alias=of_source, taken=of_source, what="merge")
-        self._given: list[tuple[str, str]] = []
-
-    @contextmanager
-    def told_mistakes(self) -> Iterator[None]:
-        """What Spark finds wrong with the texts, or with values, becomes Invalid."""
-        try:
-            yield
-        except Exception as error:
-            if isinstance(error, ParseException):
-                self._refuse_unreadable()
-            said = _MISTAKE.search(str(error))
-            if said is None or not (isinstance(error, AnalysisException) or _UNFIT_VALUE.match(said[1])):
-                raise
-            raise Invalid(f"merge into table '{self._snapshot.config.name}': {said[1]}; nothing was written") from error
-
-    def _refuse_unreadable(self) -> None:
-        """Raises: Invalid for the first text that is no SQL."""
-        nothing = self._source.sparkSession.range(0)
-        for what, text in self._given:
-            try:
-                nothing.selectExpr(text).schema  # noqa: B018
-            except ParseException as error:
-                said = _MISTAKE.search(str(error))
-                raise Invalid(f"{what}: {text!r}: {said[1] if said else error}") from error
-            except AnalysisException:  # its columns are not there
-                continue
+        self.given: list[GivenText] = []
 
     def on(self, given: Any) -> str:
         if isinstance(given, str):
@@ -146,7 +111,7 @@ class _Texts:
     def _text(self, value: Any, what: str) -> str:
         """SQL text stays as it is; columns of PySpark and plain values become text."""
         if isinstance(value, str):
-            self._given.append((what, value))
+            self.given.append(GivenText(what, value))
             return value
         if isinstance(value, pc.Expression):
             raise Unsupported(
