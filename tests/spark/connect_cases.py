@@ -45,6 +45,11 @@ def test_statements_by_name(sql: Sql) -> None:
     assert len(sql("CALL show_commits(table => 't')")) == 4
     ((plan,),) = sql("EXPLAIN SELECT name FROM t WHERE ts > 5")
     assert "GreaterThan(ts,5)" in plan
+    assert sql("SELECT name FROM IDENTIFIER(:name) WHERE id = 9", args={"name": "t"}) == [("n",)]
+
+    path = sql.table("t").path
+    sql(f"CREATE TABLE base USING hudi OPTIONS ('hoodie.query.as.ro.table' = 'true') LOCATION '{path}'")
+    assert (2, "b", 10, "x") in sql.rows("base")
 
 
 def test_the_rows_are_those_of_one_process_and_of_spark(sql: Sql, tmp_path: Path) -> None:

@@ -266,8 +266,6 @@ def _set_properties(session: SqlSession, head: Head, entry: CatalogEntry, statem
 
 
 def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
-    if not isinstance(session.catalog, SessionCatalog):
-        return session.spark_sql(head.cursor.text)
     missing = [name for name in statement.removed if name not in (*entry.properties, "comment")]
     if missing and not statement.is_lenient:
         kept = [name for name in missing if name in session.open(entry).properties]
@@ -279,6 +277,8 @@ def _unset_properties(session: SqlSession, head: Head, entry: CatalogEntry, stat
     table = HudiTable.open(entry.path)
     if stored := options_stored(table, statement.removed):  # CREATE TABLE keeps options in both places
         table.set_properties(dict.fromkeys(stored))
+    if not isinstance(session.catalog, SessionCatalog):
+        return session.spark_sql(head.cursor.text)
     session.catalog.set_properties(entry, dict.fromkeys(statement.removed))
     return session.nothing()
 

@@ -38,6 +38,16 @@ def with_literals(text: str, args: Mapping[str, str] | Sequence[str]) -> str:
     return "".join(pieces) + text[start:]
 
 
+def has_identifiers(text: str) -> bool:
+    """Whether the text gives a name as `IDENTIFIER(expression)`."""
+    cursor = Cursor(text)
+    while not cursor.is_done:
+        if cursor.sees("IDENTIFIER", "("):
+            return True
+        cursor.at += 1
+    return False
+
+
 def with_identifiers(text: str, value: Callable[[str], object]) -> str:
     """The text with a name for each `IDENTIFIER(expression)`. `value`: the value of an expression without columns."""
     cursor, pieces, start = Cursor(text), [], 0

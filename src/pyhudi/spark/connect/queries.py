@@ -15,7 +15,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.functions import call_function, is_function
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.session import SqlSession
-from pyhudi.sql.parameters import with_literals
+from pyhudi.sql.parameters import has_identifiers, with_identifiers, with_literals
 from pyhudi.sql.reads import Read, find_reads
 from pyhudi.sql.relations import with_short_columns
 from pyhudi.sql.words import Cursor, Name, quoted_name, split_list
@@ -39,8 +39,11 @@ def run_named_query(
         if _makes_view(text):
             _refuse_unnamed(text)
         else:
-            if args and any(read.as_of is not None or read.arguments is not None for read in find_reads(text)):
-                text, args = with_literals(text, literal_texts(args)), None  # for a moment is asked before the query
+            names_by_value = not frames and has_identifiers(text)
+            if args and (names_by_value or any(read.as_of or read.arguments is not None for read in find_reads(text))):
+                text, args = with_literals(text, literal_texts(args)), None  # for they are asked before the query
+            if names_by_value:
+                text = with_identifiers(text, session.value)
             text = with_named_rows(session, text, has_places=bool(frames))
     return session.spark_sql(text, args, **frames)
 
@@ -93,7 +96,7 @@ def _rows(session: SqlSession, read: Read, namespace: str | None, *, depth: int)
         return _scanned(session, read.path, read)
     found = _looked_up(session, read.name, namespace)
     if isinstance(found, CatalogEntry):
-        return _scanned(session, found.path, read)
+        return _scanned(session, found.path, read, query="read_optimized" if found.reads_optimized else "snapshot")
     if found is None or read.as_of is not None or depth > _VIEWS_MAX:
         return None
     text = with_named_rows(session, found.text, namespace=found.namespace or None, depth=depth + 1)
@@ -106,13 +109,13 @@ def _looked_up(session: SqlSession, name: Name, namespace: str | None) -> Catalo
     return catalog.look(name, namespace=namespace)
 
 
-def _scanned(session: SqlSession, path: str, read: Read) -> DataFrame:
+def _scanned(session: SqlSession, path: str, read: Read, *, query: str = "snapshot") -> DataFrame:
     table = HudiTable.open(path, options=session.read_options())
     as_of = None if read.as_of is None else str(session.value(f"CAST({read.as_of} AS STRING)"))
     where = None
     if read.alone_where is not None and as_of is None:
         where = session.plain_conditions(read.alone_where, read.called, plain_types(table.schema()))
-    return table.scan(as_of=as_of, where=where).to_spark(session.spark)
+    return table.scan(as_of=as_of, where=where, query=query).to_spark(session.spark)
 
 
 def _called(session: SqlSession, read: Read) -> DataFrame | None:

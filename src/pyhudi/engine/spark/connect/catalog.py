@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 
 from pyhudi.engine.spark.format_name import is_hudi
 from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, NewEntry, path_of
+from pyhudi.engine.spark.sql.hive_entries import READS_OPTIMIZED
 from pyhudi.sql.words import Name, quoted_name, quoted_text
 
 _MANAGED = "pyhudi.managed"
@@ -97,6 +98,8 @@ class ConnectCatalog:
     def create(self, entry: NewEntry) -> None:
         """Raises: Spark's own error where the name is taken or the database is not there."""
         properties = {**entry.properties, _MANAGED: str(entry.is_managed).lower()}
+        if entry.reads_optimized:
+            properties[READS_OPTIMIZED] = "true"
         columns = ", ".join(_column(field) for field in entry.columns.fields)
         partitions = ", ".join(map(quoted_name, entry.partition_by))
         self._sql(
@@ -133,6 +136,7 @@ class ConnectCatalog:
                 comment=comment,
                 is_managed=entry.is_managed,
                 base_format=base_format,
+                reads_optimized=entry.reads_optimized,
             )
         )
 
@@ -189,8 +193,9 @@ class _Facts:
         found = re.search(r"^View Text: (.*?)\n(?=View |Table Properties: )", self._text, re.MULTILINE | re.DOTALL)
         return found[1] if found else ""
 
-    def properties(self) -> dict[str, str]:
-        found = re.search(r"^Table Properties: \[(.*?)\]\n(?=[A-Z])", self._text, re.MULTILINE | re.DOTALL)
+    def properties(self, of: str = "Table") -> dict[str, str]:
+        """The properties of the table, or those `of` its storage, where classic sessions keep some."""
+        found = re.search(rf"^{of} Properties: \[(.*?)\]\n(?=[A-Z])", self._text, re.MULTILINE | re.DOTALL)
         pairs = (one.partition("=") for one in _NEXT_PROPERTY.split(found[1])) if found and found[1] else ()
         return {key: value for key, _, value in pairs}
 
@@ -198,6 +203,7 @@ class _Facts:
 def _entry(shown: Any, facts: _Facts) -> CatalogEntry:
     properties = facts.properties()
     managed = properties.pop(_MANAGED, None)
+    stated = {**facts.properties("Storage"), **properties}
     return CatalogEntry(
         database=shown["namespace"],
         name=shown["tableName"],
@@ -205,6 +211,7 @@ def _entry(shown: Any, facts: _Facts) -> CatalogEntry:
         properties={name: text for name, text in properties.items() if name not in _OF_SPARK},
         partition_by=tuple(re.findall(r"`([^`]*)`", facts.last_line("Partition Columns"))),
         is_managed=facts.line("Type") == "MANAGED" if managed is None else managed == "true",
+        reads_optimized=stated.get(READS_OPTIMIZED, "").lower() == "true",
     )
 
 
