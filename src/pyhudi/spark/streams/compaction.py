@@ -11,6 +11,7 @@ from pyhudi.api.service_calls.process import run
 from pyhudi.api.table import HudiTable
 from pyhudi.options.values import OptionValues
 from pyhudi.services.after_commit import SERVICES_ENABLED, AfterCommitSettings
+from pyhudi.spark.streams.ending import WORK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ class CompactionBeside:
     """Compacts a table when that is due, on a thread of its own, one compaction at a time.
 
     Tables whose writes compact by themselves are left alone. A failure is only logged, and tried again after the next
-    batch. What is left when the process ends is carried out by the next one.
+    batch. A process that ends carries out what has begun. What is due beyond that is carried out by the next one.
     """
 
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
@@ -47,6 +48,8 @@ class CompactionBeside:
 
     def _run(self, table: HudiTable, spark: SparkSession | None) -> None:
         try:
-            run(table, services=["compaction"], options=self._options, once=True, spark=spark)
+            with WORK.held(f"{self._path}: a compaction beside a stream") as begins:
+                if begins:
+                    run(table, services=["compaction"], options=self._options, once=True, spark=spark)
         except Exception as error:  # of any kind: nobody waits for this thread
             log.warning("%s: the compaction beside a stream failed: %s", self._path, error)

@@ -17,6 +17,7 @@ from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.stream_settings import StreamSinkSettings
 from pyhudi.options.table_facts import Fact
 from pyhudi.spark.streams.compaction import CompactionBeside
+from pyhudi.spark.streams.ending import WORK
 from pyhudi.table.view.sink_batches import KnownBatches, Stream
 from pyhudi.table.view.snapshot import Snapshot
 
@@ -98,8 +99,14 @@ class TableSink:
         """Store a batch, unless the table has it.
 
         A batch that fails is tried again, as the options say. Raises: the last error; Invalid where another stream
-        writes under this one's name.
+        writes under this one's name; Stopped where the process ends.
         """
+        with WORK.held(f"{self._path}: batch {number} of a stream") as begins:
+            if not begins:
+                raise Stopped
+            self._take(rows, number)
+
+    def _take(self, rows: DataFrame, number: int) -> None:
         stream = Stream(self._query.id_of(rows), self._settings.identifier)
         if self._known is None or self._known.stream != stream:
             self._known = KnownBatches(stream)
