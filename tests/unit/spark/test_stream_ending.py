@@ -39,6 +39,15 @@ def test_a_process_ends_when_the_compaction_beside_its_stream_is_done(tmp_path: 
     assert done.exists()
 
 
+def test_what_first_begins_while_the_process_ends_is_told_so() -> None:
+    """Python takes no more functions for its end then."""
+    text = "import threading; from pyhudi.spark.streams.ending import WORK\n"
+    text += "def end():\n  with WORK.held('a batch') as begins: print(begins)\n"
+    text += "threading._register_atexit(end)"
+    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    assert (said.stdout, said.stderr) == ("False\n", "")
+
+
 def test_the_end_waits_for_what_runs_and_lets_nothing_begin() -> None:
     work, goes_on, ended = WorkAtEnd(), threading.Event(), threading.Event()
 

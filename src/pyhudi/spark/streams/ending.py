@@ -32,9 +32,8 @@ class WorkAtEnd:
         `what`: the work, for the log.
         """
         with self._changed:
-            begins = not self._ends
+            begins = not self._ends and self._registers()
             if begins:
-                self._register()
                 self._running.append(what)
         try:
             yield begins
@@ -52,11 +51,18 @@ class WorkAtEnd:
                 log.info("the process ends when this is done: %s", what)
             self._changed.wait_for(lambda: not self._running)
 
-    def _register(self) -> None:
-        """Before thread pools are closed, which the work needs: functions of `atexit` are called after that."""
+    def _registers(self) -> bool:
+        """Let the end of the process call `wait`; False where it has come already.
+
+        It does so before thread pools are closed, which the work needs. Functions of `atexit` are called after that.
+        """
         if not self._is_registered:
+            try:
+                getattr(threading, "_register_atexit", atexit.register)(self.wait)
+            except RuntimeError:
+                return False
             self._is_registered = True
-            getattr(threading, "_register_atexit", atexit.register)(self.wait)
+        return True
 
 
 WORK = WorkAtEnd()

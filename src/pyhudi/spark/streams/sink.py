@@ -107,6 +107,7 @@ class TableSink:
             self._take(rows, number)
 
     def _take(self, rows: DataFrame, number: int) -> None:
+        """Store a batch, and compact beside it where that is due."""
         stream = Stream(self._query.id_of(rows), self._settings.identifier)
         if self._known is None or self._known.stream != stream:
             self._known = KnownBatches(stream)
