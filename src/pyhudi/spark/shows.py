@@ -97,7 +97,7 @@ def analyze(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
             f"{what}: Spark Connect has no way to the catalog's statistics; analyze it in a classic session"
         )
 
-    scan = HudiTable.open(entry.path).scan(query="read_optimized" if entry.reads_optimized else "snapshot")
+    scan = HudiTable.open(entry.path).scan(query=entry.query)
     session.catalog.set_statistics(entry, scan.explain().size_bytes, scan.count() if counts else None)
     return session.nothing()
 

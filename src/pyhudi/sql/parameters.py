@@ -3,7 +3,7 @@
 Clauses are evaluated apart, each with its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyhudi.errors import Invalid
 from pyhudi.sql.words import Cursor, Kind
@@ -40,24 +40,26 @@ def with_literals(text: str, args: Mapping[str, str] | Sequence[str]) -> str:
 
 def has_identifiers(text: str) -> bool:
     """Whether the text gives a name as `IDENTIFIER(expression)`."""
-    cursor = Cursor(text)
-    while not cursor.is_done:
-        if cursor.sees("IDENTIFIER", "("):
-            return True
-        cursor.at += 1
-    return False
+    return any(True for _ in _identifiers(text))
 
 
 def with_identifiers(text: str, value: Callable[[str], object]) -> str:
     """The text with a name for each `IDENTIFIER(expression)`. `value`: the value of an expression without columns."""
-    cursor, pieces, start = Cursor(text), [], 0
+    pieces, start = [], 0
+    for begins, ends, expression in _identifiers(text):
+        pieces += [text[start:begins], str(value(expression))]
+        start = ends
+    return "".join(pieces) + text[start:]
+
+
+def _identifiers(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where each `IDENTIFIER(expression)` begins and ends, and its expression."""
+    cursor = Cursor(text)
     while not cursor.is_done:
-        first = cursor.words[cursor.at]
+        begins = cursor.words[cursor.at].start
         if not cursor.sees("IDENTIFIER", "("):
             cursor.at += 1
             continue
         cursor.at += 1
-        named = value(cursor.brackets())
-        pieces += [text[start : first.start], str(named)]
-        start = cursor.words[cursor.at - 1].end
-    return "".join(pieces) + text[start:]
+        expression = cursor.brackets()
+        yield begins, cursor.words[cursor.at - 1].end, expression

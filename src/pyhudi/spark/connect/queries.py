@@ -96,7 +96,7 @@ def _rows(session: SqlSession, read: Read, namespace: str | None, *, depth: int)
         return _scanned(session, read.path, read)
     found = _looked_up(session, read.name, namespace)
     if isinstance(found, CatalogEntry):
-        return _scanned(session, found.path, read, query="read_optimized" if found.reads_optimized else "snapshot")
+        return _scanned(session, found.path, read, query=found.query)
     if found is None or read.as_of is not None or depth > _VIEWS_MAX:
         return None
     text = with_named_rows(session, found.text, namespace=found.namespace or None, depth=depth + 1)

@@ -67,6 +67,11 @@ class CatalogEntry:
     def full_name(self) -> Name:
         return self.database, self.name
 
+    @property
+    def query(self) -> str:
+        """How the name is read, as `HudiTable.scan` calls it."""
+        return "read_optimized" if self.reads_optimized else "snapshot"
+
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
