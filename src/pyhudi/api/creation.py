@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import pyarrow as pa
+
 from pyhudi.api import frames
 from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
+from pyhudi.format.struct_fields import fields_at
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -49,13 +52,14 @@ def make_table(
         columns = canonical_arrow(frames.arrow_schema(schema))
         refuse_names_alike(columns)
         refuse_unread_mark(columns)
-        refuse_unordered_types(columns, order)
+        columns_and_fields = pa.schema([*columns, *fields_at(columns, (*keys, *map(bare_name, partitions), *order))])
+        refuse_unordered_types(columns_and_fields, order)
         for what, names in (
             ("record_key", keys),
             ("partition_by", map(bare_name, partitions)),
             ("ordering", order),
         ):
-            missing = [n for n in names if n not in columns.names]
+            missing = [n for n in names if n not in columns_and_fields.names]
             if missing:
                 raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
         if find_fact(given, Fact.DROPS_PARTITION_COLUMNS):

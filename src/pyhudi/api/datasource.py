@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyhudi.api import frames, writes
 from pyhudi.api.access import table_access
 from pyhudi.api.bootstrap import bootstrap_by_options
@@ -18,6 +20,7 @@ from pyhudi.api.writes import NO_CALL, WriteCall
 from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
 from pyhudi.format.names import METADATA_TABLE
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.struct_fields import find_field, is_path
 from pyhudi.options.entries import Kind
 from pyhudi.options.read_options import (
     DATA_SKIPPING,
@@ -42,7 +45,7 @@ from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.versions import NEW_TABLE_VERSION
 from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
 from pyhudi.write.input.made_keys import refuse_without_keys
-from pyhudi.write.input.source import Operation
+from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -215,7 +218,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
     refuse_unwritable_keys(new_table_properties(new), None)
     settings = WriteSettings.from_options(options)
     for name in (*new.record_key, *map(bare_name, new.partition_by), *new.ordering):
-        if name not in dataframe.columns:
+        if name not in dataframe.columns and not (is_path(name) and find_field(_columns_of(dataframe, path), name)):
             raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
 
     table = old
@@ -251,11 +254,16 @@ def _open_readable(path: str) -> HudiTable | None:
 
 def _can_become(table: HudiTable, new: NewTable, dataframe: "DataFrame") -> bool:
     """Whether a commit can make a new table, with the rows of a DataFrame, of one that is there."""
-    location = parse_location(table.path, None)
-    columns = frames.spark_engine().source_of(dataframe, location).schema
+    columns = _columns_of(dataframe, table.path)
     is_ring = table.properties.get(ENGINE, "").upper() == "CONSISTENT_HASHING"  # whose file groups are not replaced
     is_same = has_facts_of(table_config(table.properties, path=table.path), new)
     return is_same and has_columns_of(table.schema(), columns) and not is_ring
+
+
+def _columns_of(dataframe: "DataFrame", path: str) -> pa.Schema:
+    """The rows' columns, as a write to the table at a path takes them."""
+    source: WriteSource = frames.spark_engine().source_of(dataframe, parse_location(path, None))
+    return source.schema
 
 
 def _as_first_write(operation: str, settings: WriteSettings, *, makes_keys: bool) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.record_keys import KeySpec, partition_paths, record_keys
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
+from pyhudi.format.struct_fields import find_field, with_field_columns
 from pyhudi.index.bloom import metadata_survivors
 from pyhudi.index.bloom_metadata import key_statistics
 from pyhudi.index.bucket import BucketRule, FixedBuckets
@@ -71,12 +72,13 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     if spec.makes_keys:
         raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
     needed = spec.columns if spec.own_generator else snapshot.config.record_key
+    rows = with_field_columns(rows, (name for name in spec.columns if find_field(rows.schema, name) is not None))
     missing = [name for name in needed if name not in rows.column_names]
     if missing:
         raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
     if snapshot.schema_text is not None:
         for name in snapshot.config.record_key:
-            _refuse_others(rows.column(name).type, snapshot.schema.field(name).type, name, "")
+            _refuse_others(rows.column(name).type, _type_of(snapshot, name), name, "")
 
     texts = one_array(record_keys(rows, spec))
     if not spec.partition_by or spec.time_based or not set(spec.partition_by) <= set(rows.column_names):
@@ -105,7 +107,7 @@ def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: list[object]) -> pa.Array
             raise Invalid(
                 f"keys: expected texts of record keys, found {found.type}; give texts, or rows of the key columns"
             )
-        kind = snapshot.schema.field(columns[0]).type
+        kind = _type_of(snapshot, columns[0])
         _refuse_others(found.type, kind, columns[0], "texts, or ")
         values = found.drop_null().cast(kind)
     except (pa.ArrowException, TypeError, OverflowError) as error:
@@ -113,6 +115,15 @@ def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: list[object]) -> pa.Array
             f"keys: expected texts of record keys, or values of one key column, found others: {error}"
         ) from error
     return one_array(record_keys(pa.table({columns[0]: values}), spec))
+
+
+def _type_of(snapshot: Snapshot, name: str) -> pa.DataType:
+    field = find_field(snapshot.schema, name)
+    if field is None:
+        raise Invalid(
+            f"keys: table '{snapshot.config.name}' has no key column '{name}' yet; write rows that have it first"
+        )
+    return field.type
 
 
 def _spelled(texts: pa.StringArray, spec: KeySpec) -> pa.Array:

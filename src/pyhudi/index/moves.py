@@ -15,6 +15,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.struct_fields import column_around, find_field, with_field_columns
 from pyhudi.index.hits import Hits
 from pyhudi.merge.latest import incoming_wins, latest_per_key
 from pyhudi.storage.protocol import Storage
@@ -143,14 +144,15 @@ def _read_order(
     storage: Storage, file_slice: FileSlice, ordering: Sequence[str], reader: SliceReader | None, as_written: AsWritten
 ) -> pa.Table | None:
     """Keys and ordering columns of a slice's rows. None if the base file lacks an ordering column."""
+    columns = list(dict.fromkeys(map(column_around, ordering)))
     if file_slice.log_files and reader is not None:
-        return reader.rows(storage, file_slice, [RECORD_KEY, *ordering])
+        return with_field_columns(reader.rows(storage, file_slice, [RECORD_KEY, *columns]), ordering)
     assert file_slice.base_file is not None
     path = join(file_slice.partition, file_slice.base_file.name.format())
     with closing(open_rows(storage, path, file_slice.source, as_written)) as file:
-        if not set(ordering) <= set(file.schema.names):
+        if any(find_field(file.schema, name) is None for name in ordering):
             return None
-        return file.read([RECORD_KEY, *ordering])
+        return with_field_columns(file.read([RECORD_KEY, *columns]), ordering)
 
 
 def _beaten_in(

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.struct_fields import column_at, find_field
 from pyhudi.merge.latest import comparable
 
 Columns = list[pa.Array]
@@ -76,26 +77,21 @@ def null_patterns(columns: Sequence[pa.Array], row_count: int) -> np.ndarray:
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:
-    head, *path = name.split(".")
-    if schema.get_field_index(head) < 0:
-        raise Invalid(
-            f"ordering column '{name}': expected one of {', '.join(schema.names)}; read it along, or "
-            "leave it out of the rules where the table does not have it"
-        )
-    found = schema.field(head)
-    for step in path:
-        if not pa.types.is_struct(found.type) or found.type.get_field_index(step) < 0:
-            raise Invalid(f"ordering column '{name}': expected a struct with '{step}', found {found.type}")
-        found = found.type.field(step)
-    return found.with_name(name)
+    found = find_field(schema, name)
+    if found is not None:
+        return found
+
+    column, _, steps = name.partition(".")
+    if column in schema.names:
+        raise Invalid(f"ordering column '{name}': expected a struct with '{steps}', found {schema.field(column).type}")
+    raise Invalid(
+        f"ordering column '{name}': expected one of {', '.join(schema.names)}; read it along, or leave it out of the "
+        "rules where the table does not have it"
+    )
 
 
 def _values(rows: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
-    head, *path = name.split(".")
-    if head not in rows.schema.names:
-        return pa.nulls(len(rows), kind)
-    column = rows.column(head)
-    return pc.struct_field(column, path) if path else column
+    return pa.nulls(len(rows), kind) if find_field(rows.schema, name) is None else column_at(rows, name)
 
 
 def _integers(column: pa.Array) -> np.ndarray | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.struct_fields import column_around
 from pyhudi.merge.mergers import RecordMerger
 
 IS_DELETED = "_hoodie_is_deleted"
@@ -100,7 +101,7 @@ class MergeRules:
         present = tuple(present)
         if self.merger is not None:
             return present
-        own = (self.key, *(name.partition(".")[0] for name in self.ordering), *self.mark_columns)
+        own = (self.key, *(column_around(name) for name in self.ordering), *self.mark_columns)
         needed = {*wanted, *own}
         return tuple(name for name in present if name in needed)
 

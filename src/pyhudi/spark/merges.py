@@ -42,7 +42,7 @@ from pyhudi.table.read.path_times import with_path_times
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
-from pyhudi.write.rows.changes import staying_columns
+from pyhudi.write.rows.changes import refuse_fields_of_structs, staying_columns
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -246,6 +246,7 @@ class _Merge:
         )
 
     def _shape(self, snapshot: Snapshot, settings: WriteSettings) -> MergeShape:
+        refuse_fields_of_structs(snapshot.config, "MERGE")
         config, matched = snapshot.config, [c for c in self.statement.clauses if c.match is Match.MATCHED]
         deletes_all = len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None
         is_event_time = config.merge_mode is MergeMode.EVENT_TIME and bool(config.ordering)

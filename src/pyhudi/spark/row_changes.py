@@ -15,6 +15,7 @@ from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.engine.spark.sql.stored_as import REFUSED, changed_rows
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
+from pyhudi.format.struct_fields import column_around, is_path
 from pyhudi.merge.rules import MergeMode
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.queries import run_query
@@ -26,7 +27,7 @@ from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
-from pyhudi.write.rows.changes import identity_columns, refuse_moving
+from pyhudi.write.rows.changes import identity_columns, refuse_fields_of_structs, refuse_moving
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _updated(
     alias, config = quoted_name(statement.alias), snapshot.config
     keys = [] if config.record_key else [RECORD_KEY]
     ordering = list(config.ordering) if config.merge_mode is MergeMode.EVENT_TIME else []
-    ordering = ordering if any(name in assigned for name in ordering) else []
+    ordering = ordering if any(column_around(name) in assigned for name in ordering) else []
+    if any(map(is_path, ordering)):
+        refuse_fields_of_structs(config, f"UPDATE of '{column_around(ordering[0])}'")
     columns = table_columns(snapshot.schema, [])
     path = _stored_path(alias, snapshot, assigned)
     values = [
@@ -94,7 +97,9 @@ def _updated(
 
 def _stored_path(alias: str, snapshot: Snapshot, assigned: Collection[str]) -> list[str]:
     """The partition path that a row stays in, as SQL text; none where a partition column gets a value."""
-    if not snapshot.key_spec.partition_by or not set(assigned).isdisjoint(snapshot.config.partition_by):
+    if not snapshot.key_spec.partition_by or not set(assigned).isdisjoint(
+        map(column_around, snapshot.config.partition_by)
+    ):
         return []
     return [f"{alias}.{quoted_name(PARTITION_PATH)} AS {quoted_name(STORED_PATH_COLUMN)}"]
 

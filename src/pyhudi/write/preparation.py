@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Conflict, Invalid, Unsupported
+from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.log.kryo_writing import refuse_java_ordering
 from pyhudi.format.schema.arrow_types import refuse_deep_types
@@ -16,6 +16,7 @@ from pyhudi.format.schema.conversion import (
     required_columns,
 )
 from pyhudi.format.schema.differences import describe_changes, undone_changes
+from pyhudi.format.struct_fields import column_around, fields_at
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -78,6 +79,10 @@ def prepare_write(
     stored = stored_key_spec(snapshot, names_column=settings.keys.names_column)
     keys = keys_for(operation, settings.keys.spec(stored, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)
+    if operation is not Operation.DELETE:
+        # Fields of structs that rows are keyed, placed or ordered by travel as columns of their own. Files are written
+        # without these, for the table has no such columns.
+        schema = pa.schema([*schema, *fields_at(schema, (*keys.columns, *config.ordering))])
     refuse_unfit_for_non_blocking(config, buckets, operation, settings)
     if buckets is not None:
         refuse_unfit_for_buckets(operation, settings, table_name=config.name)
@@ -209,10 +214,11 @@ def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema,
     ):
         for name in names:
             if name not in schema.names:
-                if name.partition(".")[0] in schema.names:
-                    raise Unsupported(
-                        f"table '{config.name}': {what} column '{name}' is a field of the column "
-                        f"'{name.partition('.')[0]}': expected a column of its own; give the table one with its values"
+                around = column_around(name)
+                if around in schema.names:
+                    raise Invalid(
+                        f"table '{config.name}': {what} column '{name}' is the field of a struct: expected it within "
+                        f"the column '{around}', found {schema.field(around).type}"
                     )
                 raise Invalid(
                     f"table '{config.name}': {what} column '{name}' is missing from the input, which has "

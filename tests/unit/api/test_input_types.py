@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiError, HudiTable, Invalid, Unsupported
+from pyhudi import HudiError, HudiTable, Invalid
 from pyhudi.storage.memory import MemoryStorage
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678_901)
@@ -215,15 +215,6 @@ def test_bytes_that_are_no_text_are_refused(place: str, operation: str) -> None:
         getattr(table, operation)(rows)
 
     assert not table.timeline()
-
-
-@pytest.mark.parametrize("role", ["record_key", "partition_by", "ordering"])
-def test_a_field_of_a_struct_has_no_role(role: str) -> None:
-    rows = pa.table({"id": ["a"], "st": [{"x": "k"}]})
-    table = HudiTable.create("unused", name="t", storage=MemoryStorage(), **{"record_key": "id", role: "st.x"})  # type: ignore[arg-type]
-    with pytest.raises(Unsupported, match="is a field of the column 'st': expected a column of its own"):
-        table.upsert(rows)
-    assert table.timeline() == ()
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "a-b", "1x", ""])

@@ -18,6 +18,7 @@ from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.struct_fields import is_path
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.scratch import ScratchFolder
 from pyhudi.write.input.source import InputSpec, RowOrder
@@ -95,7 +96,7 @@ class ArrowSource:
                 self._stage(_emptied(held, _as_stored(stream, spec)), spec)
                 return
         rows = pa.Table.from_batches(held, spec.schema)
-        self._input = rows.select([name for name in rows.column_names if name in self._schema.names])
+        self._input = rows.select(self._own_names(rows.schema))
 
     def _stage(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
         folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder, setting=SPILL_FOLDER)
@@ -109,8 +110,11 @@ class ArrowSource:
     def _own_columns(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
         """Staged rows as input once more, with the columns that the caller gave."""
         for batch in batches:
-            names = [name for name in batch.schema.names if name in self._schema.names]
-            yield input_batch(batch.select(names), spec.schema)
+            yield input_batch(batch.select(self._own_names(batch.schema)), spec.schema)
+
+    def _own_names(self, held: pa.Schema) -> list[str]:
+        """The columns that the caller gave, and the fields of structs among them that were made columns."""
+        return [name for name in held.names if name in self._schema.names or is_path(name)]
 
     def _memory_of(self, staged: StagedRows) -> RowMemory:
         return staged.memory(self._share_bytes, piece_bytes=self._piece_bytes)

@@ -10,19 +10,20 @@ from pyhudi.engine.local.nulls import refuse_null_required
 from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
+from pyhudi.format.struct_fields import column_at, find_field
 from pyhudi.table.slices.conform import conform_array
 
 
 def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    """A column as the table has it. It is null if the input lacks it.
+    """A column, or the field of a struct at a path, as the table has it. It is null if the input lacks it.
 
     Raises: Invalid for a value that the type cannot hold; the message names the cast to make.
     """
     at = rows.schema.get_field_index(field.name)  # `column_names` makes a list of all of them, each time
-    if at < 0:
+    if at < 0 and find_field(rows.schema, field.name) is None:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
 
-    column = rows.column(at)
+    column = rows.column(at) if at >= 0 else column_at(rows, field.name)
     _refuse_broken(column, field.name)
 
     if column.type != field.type:

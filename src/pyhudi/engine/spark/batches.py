@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pyhudi.errors import Bug
+from pyhudi.format.struct_fields import is_path
 
 
 def map_in_arrow(
@@ -18,9 +19,11 @@ def map_in_arrow(
 
     Spark names the columns of a batch as the optimized plan does. A file has the column `Fare`, and
     `rows.select("fare")` finds it without regard to case: the optimizer drops the projection, and the batch has `Fare`.
-    Seen: Spark 4.3.
+    Classic sessions take a name with dots for a path. Seen: Spark 4.3.
     """
     names = tuple(rows.columns)
+    if any(map(is_path, names)):
+        rows = rows.toDF(*(f"__pyhudi_column_{at}" for at in range(len(names))))
     return rows.mapInArrow(_named(run, names), schema)
 
 

@@ -21,6 +21,7 @@ from pyhudi.format.keys.own_generators import KeyGenerator, run_generator
 from pyhudi.format.keys.timestamp_paths import TimestampSpec
 from pyhudi.format.keys.timestamp_paths import partition_texts as time_partition_texts
 from pyhudi.format.names import PARTITIONS_KEY
+from pyhudi.format.struct_fields import column_around, column_at
 
 NULL_COMPONENT = "__null__"
 EMPTY_COMPONENT = "__empty__"
@@ -74,7 +75,7 @@ class KeySpec:
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that record keys are made of, each once; of a field within a record, the column of the record."""
-        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.record_key))
+        return tuple(dict.fromkeys(map(column_around, self.record_key)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ def _generated(rows: pa.Table, spec: KeySpec) -> tuple[pa.ChunkedArray, pa.Chunk
 
 def key_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
     """The text of a column's values as part of a key or path."""
-    column = rows.column(name)
+    column = _column(rows, name)
     if spec.has_logical_timestamps and pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return java_timestamp_texts(column, name)
     return value_text(column, name)
@@ -191,11 +192,15 @@ def _checked_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
 def partition_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
     """The text that a column gives to the partition path, before it is encoded."""
     if name in spec.sql_times:
-        return sql_timestamp_texts(rows.column(name), name)
+        return sql_timestamp_texts(_column(rows, name), name)
     if name not in spec.time_based:
         return key_text(rows, name, spec)
     assert spec.times is not None  # a spec for writing has it
-    return time_partition_texts(rows.column(name), name, spec.times)
+    return time_partition_texts(_column(rows, name), name, spec.times)
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    return _chunked(column_at(rows, name))
 
 
 def partition_level(value: str | None, name: str, spec: KeySpec) -> str:

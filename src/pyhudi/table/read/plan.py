@@ -10,6 +10,7 @@ from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, PARTITION_PATH
+from pyhudi.format.struct_fields import find_field
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeRules
 from pyhudi.predicate import Predicate, partition_can_match, partitions_in_doubt
@@ -180,13 +181,13 @@ def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading
 def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
     """How rows with the same key are merged, for rows with the columns of `schema`.
 
-    Ordering columns that `schema` lacks are dropped from the rules: no row has a value in them.
+    Ordering columns, and fields of structs, that `schema` lacks are dropped from the rules: no row has a value in them.
 
     Raises: Unsupported for rules of merging that only Java code knows.
     """
     path = f"{snapshot.storage.location.uri}/.hoodie/hoodie.properties"
     rules = merge_rules(snapshot.config.properties, version=snapshot.config.version, path=path)
-    return replace(rules, ordering=tuple(name for name in rules.ordering if name.partition(".")[0] in schema.names))
+    return replace(rules, ordering=tuple(name for name in rules.ordering if find_field(schema, name) is not None))
 
 
 def select_columns(

@@ -46,7 +46,7 @@ def stored_key_spec(snapshot: Snapshot, *, names_column: bool | None = None) -> 
 
 def _is_named(snapshot: Snapshot, spec: KeySpec) -> bool | None:
     """Whether a stored key has its column's name; None where no row is stored."""
-    if not {RECORD_KEY, spec.record_key[0]} <= set(snapshot.schema_with_meta.names):
+    if not {RECORD_KEY, *spec.key_columns} <= set(snapshot.schema_with_meta.names):
         return None  # no write has stated any columns
 
     for file_slice in _slices(snapshot):
@@ -65,14 +65,14 @@ def _of_base_file(snapshot: Snapshot, file_slice: FileSlice, spec: KeySpec) -> b
         ends = KeyFooter.parse(file.entries).key_range
         if ends is not None and not ends[0].startswith(f"{spec.record_key[0]}:"):
             return False
-        return _of_rows(file.batches([RECORD_KEY, spec.record_key[0]]), spec)
+        return _of_rows(file.batches([RECORD_KEY, *spec.key_columns]), spec)
 
 
 def _of_logs(snapshot: Snapshot, file_slice: FileSlice, spec: KeySpec) -> bool | None:
     logs = log_reading(snapshot)
     assert logs is not None
     reader = SliceReader(snapshot.schema_with_meta, logs)
-    return _of_rows(reader.rows(snapshot.storage, file_slice, [RECORD_KEY, spec.record_key[0]]).to_batches(), spec)
+    return _of_rows(reader.rows(snapshot.storage, file_slice, [RECORD_KEY, *spec.key_columns]).to_batches(), spec)
 
 
 def _of_rows(batches: Iterable[pa.RecordBatch], spec: KeySpec) -> bool | None:

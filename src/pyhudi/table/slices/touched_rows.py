@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.log.block import LogBlock
+from pyhudi.format.struct_fields import column_around
 from pyhudi.merge.base import BaseMerge, Met
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
@@ -90,7 +91,7 @@ class _TouchedRows:
         own = () if reading.keys is None else reading.keys.key_columns
         self._schema = pa.schema([stored.field(name) for name in rules.columns_needed([*columns, *own], stored.names)])
 
-        ordering = (name.partition(".")[0] for name in rules.ordering)
+        ordering = (column_around(name) for name in rules.ordering)
         deciding = {rules.key, *own, *ordering}
         self._deciding = pa.schema([field for field in self._schema if field.name in deciding])
 

@@ -13,6 +13,7 @@ from typing import get_args
 
 from pyhudi.errors import Unavailable, Unsupported
 from pyhudi.format.keys.own_generators import find_key_generator
+from pyhudi.format.struct_fields import column_around
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
@@ -316,8 +317,8 @@ def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
 
 def _refuse_unwritable_paths(config: TableConfig, uri: str) -> None:
     """Refuse a table that leaves partition columns out of its files, where rows need their values."""
-    ordering = {name.partition(".")[0] for name in config.ordering}
-    keys = {name.partition(".")[0] for name in config.record_key}
+    ordering = {column_around(name) for name in config.ordering}
+    keys = {column_around(name) for name in config.record_key}
     reasons = {
         f"key generator {config.key_kind}, whose paths are not the values": bool(config.time_based),
         "a partition column that orders rows": not ordering.isdisjoint(config.left_out),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.struct_fields import column_around, column_at, find_field
 from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.cells import replace_values
 from pyhudi.merge.fold import Folded, LogFold
@@ -214,7 +215,7 @@ def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
     Reads the key and the ordering columns.
     """
     rules = folded.rules
-    needed = {rules.key, *(name.partition(".")[0] for name in rules.ordering)}
+    needed = {rules.key, *map(column_around, rules.ordering)}
     schema = pa.schema([field for field in old.schema if field.name in needed])
 
     merge = BaseMerge(folded)
@@ -240,8 +241,8 @@ def _settle(
         nothing = np.full(stored_count, -1, dtype=np.int32)
         return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.flatnonzero(~is_delete))
 
-    present = [name for name in ordering if name in old.file.schema.names and name in rows.column_names]
-    stored = old.file.read([RECORD_KEY, *present])
+    present = [name for name in ordering if find_field(old.file.schema, name) and name in rows.column_names]
+    stored = old.file.read([RECORD_KEY, *dict.fromkeys(map(column_around, present))])
     match = match_rows(stored.column(RECORD_KEY), rows.column(RECORD_KEY))
 
     met = np.zeros(len(rows), dtype=bool)
@@ -251,7 +252,7 @@ def _settle(
     if present and len(present) == len(ordering) and len(at):
         incoming = [one_array(rows.column(name)).take(pa.array(match[at])) for name in present]
         before = [
-            conform_array(one_array(stored.column(name)).take(pa.array(at)), new.type, path=old.path, name=name)
+            conform_array(one_array(column_at(stored, name)).take(pa.array(at)), new.type, path=old.path, name=name)
             for name, new in zip(present, incoming, strict=True)
         ]
         match[at[~incoming_wins(incoming, before)]] = -1

@@ -11,6 +11,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.keys.date_patterns import DatePattern, input_pattern, output_pattern
 from pyhudi.format.keys.record_keys import KeySpec, value_text
 from pyhudi.format.keys.timestamp_paths import TimestampSpec, TimestampType, TimeUnit, refuse_type, zone_of
+from pyhudi.format.struct_fields import fields_at, is_path
 from pyhudi.options.names import canonical_name
 from pyhudi.options.table_facts import split_fields
 from pyhudi.options.values import OptionValues
@@ -187,7 +188,13 @@ def refuse_unwritable_keys(properties: Mapping[str, str], schema: pa.Schema | No
     """
     config = table_facts(properties, path="hoodie.properties")
     spec = KeySettings.from_options(properties).spec(key_spec(config), config)
+    if found := next(filter(is_path, config.left_out), None):
+        raise Invalid(
+            f"hoodie.datasource.write.drop.partition.columns='true' with the partition column '{found}': expected a "
+            "column of its own, for a file cannot leave out a field of a struct; leave the option out"
+        )
     if schema is not None:
+        schema = pa.schema([*schema, *fields_at(schema, spec.columns)])
         refuse_unplaceable(spec, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
         for name in () if spec.own_generator else set(spec.columns).difference(spec.time_based):
             value_text(pa.chunked_array([], schema.field(name).type), name)

@@ -21,6 +21,7 @@ from pyhudi.format.schema.conversion import (
     typed_nulls,
 )
 from pyhudi.format.schema.evolution import evolve_avro
+from pyhudi.format.struct_fields import column_around, find_field
 from pyhudi.merge.marks import has_mark
 from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
@@ -66,7 +67,7 @@ def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: Wri
         **dict.fromkeys(table.ordering, "ordering column"),
         **dict.fromkeys(table.keys, "key or partition column"),
     }
-    lacking = [f"{what} '{name}'" for name, what in needed.items() if name not in given]
+    lacking = [f"{what} '{name}'" for name, what in needed.items() if column_around(name) not in given]
     if lacking:
         raise Invalid(
             f"input does not fit table '{table.name}': an upsert may have some of the columns, but needs the key, "
@@ -135,17 +136,17 @@ def columns_for_delete(
     """The key and partition columns, and the ordering columns where the input has all of them."""
     refuse_doubled(incoming)
     extra = [name for name in ordering if name not in needed]
-    names = [*needed, *(extra if all(name in incoming.names for name in ordering) else ())]
+    names = [*needed, *(extra if all(find_field(incoming, name) is not None for name in ordering) else ())]
 
-    missing = [name for name in needed if name not in incoming.names]
+    missing = [name for name in needed if find_field(incoming, name) is None]
     if missing:
         raise Invalid(
             f"delete from table '{table_name}': expected the key and partition columns ({', '.join(needed)}), "
             f"found no '{missing[0]}' among {', '.join(incoming.names)}"
         )
 
-    wanted = pa.schema([table.field(name) for name in names])
-    given = canonical_arrow(typed_nulls(pa.schema([incoming.field(name) for name in names]), table))
+    wanted = _fields_of(table, names)
+    given = canonical_arrow(typed_nulls(_fields_of(incoming, names), wanted))
     problems = [
         f"column '{found.name}': expected {field.type}, found {found.type}"
         for found, field in zip(given, wanted, strict=True)
@@ -154,6 +155,12 @@ def columns_for_delete(
     if problems:
         raise Invalid(f"input does not fit table '{table_name}': {'; '.join(problems)}; cast or select its columns")
     return wanted
+
+
+def _fields_of(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """These columns, and fields of structs by their paths, of those that the schema has."""
+    found = [find_field(schema, name) for name in names]
+    return pa.schema([field for field in found if field is not None])
 
 
 def first_schema(incoming: pa.Schema) -> pa.Schema:

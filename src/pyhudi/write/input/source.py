@@ -118,7 +118,7 @@ class Tagging:
     `compares_stored`: a row moves only if it wins over the stored one by `ordering` (event-time ordering).
     `drops_stored`: rows whose key is stored go nowhere. `reader`: of slices with logs; None: there are none.
     `planned`: the logs that pending compactions take, by file group; `index` knows of them. `as_written`: how base
-    files hold rows.
+    files hold rows. `stored`: the table's columns as they are before the write.
     """
 
     index: Index
@@ -130,6 +130,7 @@ class Tagging:
     reader: SliceReader | None = None
     planned: Mapping[FileGroup, frozenset[str]] = field(default_factory=dict)
     as_written: AsWritten = TODAY
+    stored: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
 
 class WritableInput(Protocol):

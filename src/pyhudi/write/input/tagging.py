@@ -110,6 +110,7 @@ def tagging_of_table(
         settles=settles_partitions(operation, spec, settings),
         drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
         as_written=snapshot.as_written,
+        stored=snapshot.schema,
     )
 
     logs = log_reading(snapshot)

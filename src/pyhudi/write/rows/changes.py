@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.struct_fields import column_around, column_at, find_field, is_path
 from pyhudi.merge.latest import incoming_wins
 from pyhudi.merge.rules import MergeMode
 from pyhudi.predicate import Predicate, parse_predicate
@@ -136,7 +137,8 @@ def refuse_moving(assigned: Collection[str], config: TableConfig, *, moves: bool
     stays = staying_columns(config, moves=moves)
     for name in assigned:
         if name in stays:
-            kind = "record key" if name not in config.partition_by or name in config.record_key else "partition"
+            is_of_key = name in map(column_around, config.record_key or (RECORD_KEY,))
+            kind = "record key" if is_of_key else "partition"
             raise Invalid(
                 f"{what}: column '{name}' is a {kind} column of table '{config.name}', and its values stay; "
                 f"{stays[name]}"
@@ -151,7 +153,7 @@ def staying_columns(config: TableConfig, *, moves: bool) -> dict[str, str]:
     anew = "delete the rows, and insert them with the new value"
     partition = {} if moves else dict.fromkeys(config.partition_by, f"{anew}, {_MOVING}")
     stays = {**partition, **dict.fromkeys(config.record_key or (RECORD_KEY,), anew)}
-    return {name.partition(".")[0]: way_out for name, way_out in stays.items()}
+    return {column_around(name): way_out for name, way_out in stays.items()}
 
 
 def identity_columns(snapshot: Snapshot) -> list[str]:
@@ -159,7 +161,7 @@ def identity_columns(snapshot: Snapshot) -> list[str]:
     config = snapshot.config
     key = config.record_key or (RECORD_KEY,)
     names = dict.fromkeys((*key, *config.partition_by))
-    return [name.partition(".")[0] for name in names]
+    return list(dict.fromkeys(map(column_around, names)))
 
 
 def whole_rows(snapshot: Snapshot) -> pa.Schema:
@@ -185,17 +187,20 @@ def columns_shown(snapshot: Snapshot) -> pa.Schema:
 
 def with_values(rows: pa.RecordBatch, values: Mapping[str, pa.Array], config: TableConfig) -> pa.RecordBatch:
     """The rows with other values in some columns. Those with a new value of a partition column lie where that says."""
-    if STORED_PATH in rows.schema.names and not values.keys().isdisjoint(config.partition_by):
-        values = {**values, STORED_PATH: _path_of_same(rows, values, config.partition_by)}
     columns = [values.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+    changed = pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+    moving = [name for name in config.partition_by if column_around(name) in values]
+    at = rows.schema.get_field_index(STORED_PATH)
+    return (
+        changed if at < 0 or not moving else changed.set_column(at, STORED_PATH, _path_of_same(changed, rows, moving))
+    )
 
 
-def _path_of_same(rows: pa.RecordBatch, values: Mapping[str, pa.Array], partition_by: Sequence[str]) -> pa.Array:
+def _path_of_same(changed: pa.RecordBatch, rows: pa.RecordBatch, partition_by: Sequence[str]) -> pa.Array:
     """The paths of rows whose partition columns have the values that they had; null for others."""
     same = pa.repeat(pa.scalar(True), len(rows))
-    for name in values.keys() & set(partition_by):
-        same = pc.and_(same, same_values(values[name], rows.column(name)))
+    for name in partition_by:
+        same = pc.and_(same, same_values(column_at(changed, name), column_at(rows, name)))
     return pc.if_else(same, rows.column(STORED_PATH), pa.scalar(None, pa.string()))
 
 
@@ -221,6 +226,16 @@ def refuse_without_schema(snapshot: Snapshot, what: str) -> None:
         )
 
 
+def refuse_fields_of_structs(config: TableConfig, what: str) -> None:
+    """Raises: Unsupported for a table whose rows are keyed, placed or ordered by the field of a struct."""
+    found = next((name for name in (*config.record_key, *config.partition_by, *config.ordering) if is_path(name)), None)
+    if found is not None:
+        raise Unsupported(
+            f"{what} in table '{config.name}': expected key, partition and ordering columns of their own, found "
+            f"'{found}', the field of a struct; write such changes with upsert and delete"
+        )
+
+
 def refuse_rules_of_two(snapshot: Snapshot, what: str) -> None:
     """Raises: Unsupported where a row that is written is not the row that is read back."""
     if not table_rules(snapshot, snapshot.schema).wins_whole:
@@ -238,14 +253,15 @@ def refuse_losing(snapshot: Snapshot, rows: pa.RecordBatch, stored: pa.RecordBat
     config = snapshot.config
     if config.merge_mode is not MergeMode.EVENT_TIME:
         return
-    names = [name for name in config.ordering if name in rows.schema.names]
-    if not names or all(rows.column(name).equals(stored.column(name)) for name in names):
+    names = [name for name in config.ordering if find_field(rows.schema, name) is not None]
+    after, before = ([column_at(batch, name) for name in names] for batch in (rows, stored))
+    if all(new.equals(old) for new, old in zip(after, before, strict=True)):
         return
-    loses = np.flatnonzero(~incoming_wins([rows.column(n) for n in names], [stored.column(n) for n in names]))
+    loses = np.flatnonzero(~incoming_wins(after, before))
     if not len(loses):
         return
     row = int(loses[0])
-    new, old = (tuple(batch.column(name)[row].as_py() for name in names) for batch in (rows, stored))
+    new, old = (tuple(column[row].as_py() for column in columns) for columns in (after, before))
     columns = ", ".join(f"'{name}'" for name in names)
     raise Invalid(
         f"{what} in table '{config.name}': expected ordering values ({columns}) not less than the stored ones, as the "

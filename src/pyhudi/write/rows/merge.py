@@ -21,6 +21,7 @@ from pyhudi.write.input.source import LEAVES, Operation
 from pyhudi.write.rows.changes import (
     columns_shown,
     identity_columns,
+    refuse_fields_of_structs,
     refuse_losing,
     refuse_rules_of_two,
     refuse_without_schema,
@@ -124,6 +125,7 @@ class _Bound:
     def check(self) -> None:
         """Refuse what cannot be done. Raises: Invalid, Unsupported."""
         config = self.snapshot.config
+        refuse_fields_of_structs(config, "merge")
         if any(clause.assigned is not None for clause in (*self.matched, *self.by_source, *self.inserts)):
             refuse_rules_of_two(self.snapshot, "merge")
         if self.inserts and not config.record_key:

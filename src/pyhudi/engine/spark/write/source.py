@@ -16,6 +16,7 @@ from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
+from pyhudi.engine.spark.struct_fields import quoted_path, type_at
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
 from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contested_keys, without_losers
 from pyhudi.engine.spark.write.counts import PARTS, count_files, count_rows
@@ -368,8 +369,13 @@ def _must_have(task: Column) -> Column:
 
 
 def as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:
-    """A column of the input, cast natively to what the table holds; null where the input lacks it."""
+    """A column of the input, or the field of a struct at a path, cast natively to what the table holds; null where the
+    input lacks it.
+    """
     wanted = spark_type(schema.field(name).type, name)
-    if name not in rows.columns:
+    if name in rows.columns:
+        return cast_column(f.col(quoted(name)), rows.schema[name].dataType, wanted).alias(name)
+    found = type_at(rows.schema, name)
+    if found is None:
         return f.lit(None).cast(wanted).alias(name)
-    return cast_column(f.col(quoted(name)), rows.schema[name].dataType, wanted).alias(name)
+    return cast_column(f.col(quoted_path(name)), found, wanted).alias(name)

@@ -16,6 +16,7 @@ from pyhudi.engine.spark.read.base_files import hides_file, holds_columns, read_
 from pyhudi.engine.spark.read.merged import read_standing_rows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
+from pyhudi.engine.spark.struct_fields import with_field_columns
 from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, comparable
 from pyhudi.engine.spark.write.keys import record_key
 from pyhudi.engine.spark.write.record_lookup import keys_by_path, locate_in_tasks
@@ -24,6 +25,7 @@ from pyhudi.engine.spark.write.task import TASK_NUMBER
 from pyhudi.errors import Unsupported
 from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
+from pyhudi.format.struct_fields import column_around, fields_at
 from pyhudi.index.compacting import as_planned, split_compacting
 from pyhudi.index.hits import KeyBounds
 from pyhudi.index.own.lookup import OwnLookup
@@ -64,6 +66,12 @@ class Lookup:
     schema: pa.Schema
     slices: Sequence[FileSlice]
     tagging: Tagging
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The input's columns, and the table's that it lacks: a delete has fields of structs without the structs."""
+        lacking = [field for field in self.tagging.stored if field.name not in self.schema.names]
+        return pa.schema([*self.schema, *lacking])
 
     def small(self, keys: DataFrame) -> DataFrame:
         """Keys of the input for a join, sent to every task if the input is small."""
@@ -301,7 +309,9 @@ def _read_by_tasks(
     lookup: Lookup, slices: Sequence[tuple[int, FileSlice]], reader: RowsReader, ordering: Sequence[str]
 ) -> DataFrame:
     spark = session_of(lookup.rows)
-    rows = read_standing_rows(spark, lookup.location, slices, reader, [RECORD_KEY, *ordering], TARGET)
+    stored = dict.fromkeys(map(column_around, ordering))
+    rows = read_standing_rows(spark, lookup.location, slices, reader, [RECORD_KEY, *stored], TARGET)
+    rows = with_field_columns(rows, ordering)
     paths = small_table(
         spark, [(at, file_slice.partition) for at, file_slice in slices], f"{TARGET} int, {_STORED_PATH} string"
     )
@@ -311,16 +321,18 @@ def _read_by_tasks(
 
 def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
     keys = lookup.tagging.as_written.keys
-    columns = list(dict.fromkeys([*(() if keys is None else keys.key_columns), *ordering]))
+    asked = [*(() if keys is None else keys.record_key), *ordering]
+    columns = list(dict.fromkeys(map(column_around, asked)))
     if hides_file(columns):
         raise Unsupported(
             f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected other names than "
             "_metadata, by which Spark tells which file a row is of; upsert without Spark"
         )
     # Tasks of pyhudi read HFiles, Lance files, the columns of a bootstrap's source, and times in ORC files.
-    others = [at for at in candidates if not holds_columns(lookup.slices[at], lookup.schema, columns)]
+    stored_as = lookup.stored_schema
+    others = [at for at in candidates if not holds_columns(lookup.slices[at], stored_as, columns)]
     if others:
-        reader = BaseReader(lookup.schema, lookup.tagging.as_written)
+        reader = BaseReader(stored_as, lookup.tagging.as_written)
         read = _read_by_tasks(lookup, [(at, lookup.slices[at]) for at in others], reader, ordering)
         native = [at for at in candidates if at not in set(others)]
         return read.unionByName(_located_in_stored_bases(lookup, native, ordering)) if native else read
@@ -336,13 +348,14 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
         names.append((name, file_slice.partition, at))
 
     own = [pa.field(RECORD_KEY, pa.string())] if keys is None else []
-    schema = pa.schema([*own, *(lookup.schema.field(name) for name in columns)])
+    schema = pa.schema([*own, *(stored_as.field(name) for name in columns)])
     file_name = f.col("_metadata.file_name").alias(_FILE)
     if columns:
         stored = read_as(spark, lookup.location, files, schema, file_name)
     else:
         stored = read_files(spark, lookup.location, files, spark_schema(schema)).select(RECORD_KEY, file_name)
 
+    stored, schema = with_field_columns(stored, asked), pa.schema([*schema, *fields_at(schema, asked)])
     key = f.col(RECORD_KEY) if keys is None else record_key(keys, schema).alias(RECORD_KEY)
     stored = stored.select(key, _FILE, *_stored_order(lookup, ordering))
     of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
