@@ -16,7 +16,7 @@ from pyhudi.format.timeline.records import WriteStat
 from pyhudi.table.view.commits import read_commit
 from tests.golden.test_buckets import bucket_options
 from tests.support.compare import assert_same_rows
-from tests.support.golden_tables import GoldenTables, golden_names
+from tests.support.golden_tables import GoldenTables, golden_names, half_long
 
 REFUSED = {
     **dict.fromkeys(("mor_nondefaults_v6_h0150", "mor_partial_payload_v6_h0150"), "hoodie.compaction.payload.class"),
@@ -34,7 +34,7 @@ BUCKETED = [name for name in NAMES if any(kind in name for kind in ("bucket", "n
 FORMATS = dict(zip(NAMES, cycle(["parquet", "avro", "hfile"]), strict=False))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", half_long(NAMES, start=1))
 def test_rows_after_writes_are_those_before_as_the_writes_change_them(tmp_path: Path, name: str) -> None:
     options = {"hoodie.logfile.data.block.format": FORMATS[name]}
     golden = GoldenTables(tmp_path).get(name)

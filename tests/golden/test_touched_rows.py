@@ -25,7 +25,7 @@ from pyhudi.table.slices.merged_slice import read_merged, stored_blocks
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.table.slices.touched_rows import find_touched, read_touched
 from tests.support.compare import assert_same_rows
-from tests.support.golden_tables import GoldenTables, golden_names
+from tests.support.golden_tables import GoldenTables, golden_names, half_long
 
 NAMES = tuple(name for name in golden_names() if name.startswith(("mor_", "upgraded_mor_")))
 
@@ -72,7 +72,7 @@ def merged(storage: Storage, files: SliceFiles, reading: LogReading, stored: pa.
     return pa.Table.from_batches((b.select(columns) for b in batches), schema)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", half_long(NAMES, start=1))
 def test_untouched_and_touched_rows_are_the_rows_of_the_slice(golden: GoldenTables, name: str) -> None:
     for storage, plan, files in slices(golden, name):
         assert plan.log_reading is not None

@@ -3,7 +3,7 @@
 import json
 import re
 import zipfile
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
@@ -112,6 +112,14 @@ def base_file_names() -> tuple[str, ...]:
 def with_long(names: Iterable[str], quick: Container[str]) -> list[object]:
     """Names as parameters of a test. Those that are not quick ones go to the long tests."""
     return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
+def half_long(names: Sequence[str], *, start: int) -> list[object]:
+    """Names as parameters of a test: every second one from `start` on for each change, the others for the long tests.
+
+    Names that follow each other are tables of one kind. Two tests with different starts see each of them.
+    """
+    return with_long(names, names[start::2])
 
 
 @cache
