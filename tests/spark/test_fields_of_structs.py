@@ -50,8 +50,7 @@ CASES = [(table_type, options) for table_type in ("COPY_ON_WRITE", "MERGE_ON_REA
 @handed(
     "table_type, options",
     CASES,
-    [("files", ("MERGE_ON_READ", "moves")), ("shuffle", ("COPY_ON_WRITE", "moves")),
-     ("shuffle", ("MERGE_ON_READ", "no meta fields"))],
+    [("shuffle", ("COPY_ON_WRITE", "moves")), ("shuffle", ("MERGE_ON_READ", "no meta fields"))],
 )  # fmt: skip
 def test_spark_goes_by_fields_as_this_process_does(
     spark: Any, tmp_path: Path, handover: str, table_type: str, options: str
