@@ -13,6 +13,7 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 def is_path(name: str) -> bool:
+    """Whether a name is that of a field within a column."""
     return "." in name
 
 
@@ -26,10 +27,14 @@ def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
 
     A field may be null where a struct around it may.
     """
-    head, *steps = [name] if name in schema.names else name.split(".")
+    at = schema.get_field_index(name)
+    if at >= 0:
+        return schema.field(at)
+    head, *steps = name.split(".")
     at = schema.get_field_index(head)
     if at < 0:
         return None
+
     found = schema.field(at)
     for step in steps:
         if not pa.types.is_struct(found.type) or found.type.get_field_index(step) < 0:
