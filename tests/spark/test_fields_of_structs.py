@@ -17,21 +17,13 @@ from tests.spark.test_sql_statements import Sql, own_database, used
 from tests.spark.test_writes import Twins
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import on_spark
+from tests.unit.api.test_fields_of_structs import OPTIONS
 
 pytestmark = pytest.mark.spark
 
 ST = pa.struct([("x", pa.string()), ("p", pa.string()), ("ts", pa.float64())])
 SCHEMA = pa.schema([("st", ST), ("v", pa.int64()), ("said", pa.string())])
-OPTIONS: dict[str, dict[str, str]] = {
-    "simple": {},
-    "moves": {"hoodie.index.type": "GLOBAL_SIMPLE"},
-    "records": {
-        "hoodie.index.type": "RECORD_INDEX",
-        "hoodie.metadata.record.index.enable": "true",
-        "hoodie.record.index.update.partition.path": "true",
-    },
-    "no meta fields": {"hoodie.populate.meta.fields": "false"},
-}
+CHOSEN = ("simple", "global", "records", "no meta fields")
 
 
 def rows(numbers: range, ts: int, said: str, *, moved: int = 0) -> pa.Table:
@@ -44,13 +36,13 @@ class OfShownRows(Twins):
         assert_same_rows(self.on_spark.scan().to_arrow(), self.here.scan().to_arrow())
 
 
-CASES = [(table_type, options) for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ") for options in OPTIONS]
+CASES = [(table_type, options) for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ") for options in CHOSEN]
 
 
 @handed(
     "table_type, options",
     CASES,
-    [("shuffle", ("COPY_ON_WRITE", "moves")), ("shuffle", ("MERGE_ON_READ", "no meta fields"))],
+    [("shuffle", ("COPY_ON_WRITE", "global")), ("shuffle", ("MERGE_ON_READ", "no meta fields"))],
 )  # fmt: skip
 def test_spark_goes_by_fields_as_this_process_does(
     spark: Any, tmp_path: Path, handover: str, table_type: str, options: str
@@ -61,7 +53,7 @@ def test_spark_goes_by_fields_as_this_process_does(
     )  # fmt: skip
     twins.write("upsert", rows(range(20), 10, "first"))
     twins.write("upsert", rows(range(10, 30), 9, "less, of half of the stored ones"))
-    if options in ("moves", "records"):
+    if options in ("global", "records"):
         twins.write("upsert", rows(range(4), 12, "moved", moved=1))
         twins.write("upsert", rows(range(4), 5, "less, and moved", moved=2))
     assert twins.write("delete", rows(range(5, 7), 20, "")).deleted == 2
@@ -69,7 +61,7 @@ def test_spark_goes_by_fields_as_this_process_does(
     found = twins.here.scan(["v", "said"]).to_arrow()
     assert found.num_rows == 38
     assert set(found["said"].to_pylist()) >= {"first", "less, of half of the stored ones", "new"}
-    assert ("moved" in found["said"].to_pylist()) == (options in ("moves", "records"))
+    assert ("moved" in found["said"].to_pylist()) == (options in ("global", "records"))
     assert "less, and moved" not in found["said"].to_pylist()
 
 

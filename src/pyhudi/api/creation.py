@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import pyarrow as pa
-
 from pyhudi.api import frames
 from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
-from pyhudi.format.struct_fields import fields_at
+from pyhudi.format.struct_fields import with_fields
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -52,7 +50,7 @@ def make_table(
         columns = canonical_arrow(frames.arrow_schema(schema))
         refuse_names_alike(columns)
         refuse_unread_mark(columns)
-        columns_and_fields = pa.schema([*columns, *fields_at(columns, (*keys, *map(bare_name, partitions), *order))])
+        columns_and_fields = with_fields(columns, (*keys, *map(bare_name, partitions), *order))
         refuse_unordered_types(columns_and_fields, order)
         for what, names in (
             ("record_key", keys),

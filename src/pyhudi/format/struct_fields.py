@@ -56,10 +56,15 @@ def column_at(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray | p
     return pc.struct_field(rows.column(head), steps)
 
 
-def fields_at(schema: pa.Schema, names: Iterable[str]) -> list[pa.Field]:
-    """The fields of structs among these names, each once, under their whole names; not those that the schema lacks."""
-    found = [find_field(schema, name) for name in dict.fromkeys(names) if is_path(name)]
-    return [field for field in found if field is not None]
+def find_fields(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Those of these columns, and fields at paths, that the schema has, each once, in the order of the names."""
+    found = [find_field(schema, name) for name in dict.fromkeys(names)]
+    return pa.schema([field for field in found if field is not None])
+
+
+def with_fields(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """The columns, and those fields at paths that the schema has as columns of their own after the others."""
+    return pa.schema([*schema, *find_fields(schema, filter(is_path, names))])
 
 
 def with_field_columns(rows: _Rows, names: Iterable[str]) -> _Rows:

@@ -101,7 +101,7 @@ class MergeRules:
         present = tuple(present)
         if self.merger is not None:
             return present
-        own = (self.key, *(column_around(name) for name in self.ordering), *self.mark_columns)
+        own = (self.key, *map(column_around, self.ordering), *self.mark_columns)
         needed = {*wanted, *own}
         return tuple(name for name in present if name in needed)
 

@@ -16,7 +16,7 @@ from pyhudi.format.schema.conversion import (
     required_columns,
 )
 from pyhudi.format.schema.differences import describe_changes, undone_changes
-from pyhudi.format.struct_fields import column_around, fields_at
+from pyhudi.format.struct_fields import column_around, with_fields
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -82,7 +82,7 @@ def prepare_write(
     if operation is not Operation.DELETE:
         # Fields of structs that rows are keyed, placed or ordered by travel as columns of their own. Files are written
         # without these, for the table has no such columns.
-        schema = pa.schema([*schema, *fields_at(schema, (*keys.columns, *config.ordering))])
+        schema = with_fields(schema, (*keys.columns, *config.ordering))
     refuse_unfit_for_non_blocking(config, buckets, operation, settings)
     if buckets is not None:
         refuse_unfit_for_buckets(operation, settings, table_name=config.name)

@@ -91,8 +91,7 @@ class _TouchedRows:
         own = () if reading.keys is None else reading.keys.key_columns
         self._schema = pa.schema([stored.field(name) for name in rules.columns_needed([*columns, *own], stored.names)])
 
-        ordering = (column_around(name) for name in rules.ordering)
-        deciding = {rules.key, *own, *ordering}
+        deciding = {rules.key, *own, *map(column_around, rules.ordering)}
         self._deciding = pa.schema([field for field in self._schema if field.name in deciding])
 
         folded = fold_blocks(

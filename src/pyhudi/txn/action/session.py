@@ -317,8 +317,8 @@ def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
 
 def _refuse_unwritable_paths(config: TableConfig, uri: str) -> None:
     """Refuse a table that leaves partition columns out of its files, where rows need their values."""
-    ordering = {column_around(name) for name in config.ordering}
-    keys = {column_around(name) for name in config.record_key}
+    ordering = set(map(column_around, config.ordering))
+    keys = set(map(column_around, config.record_key))
     reasons = {
         f"key generator {config.key_kind}, whose paths are not the values": bool(config.time_based),
         "a partition column that orders rows": not ordering.isdisjoint(config.left_out),

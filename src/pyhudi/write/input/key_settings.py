@@ -11,7 +11,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.keys.date_patterns import DatePattern, input_pattern, output_pattern
 from pyhudi.format.keys.record_keys import KeySpec, value_text
 from pyhudi.format.keys.timestamp_paths import TimestampSpec, TimestampType, TimeUnit, refuse_type, zone_of
-from pyhudi.format.struct_fields import fields_at, is_path
+from pyhudi.format.struct_fields import is_path, with_fields
 from pyhudi.options.names import canonical_name
 from pyhudi.options.table_facts import split_fields
 from pyhudi.options.values import OptionValues
@@ -194,7 +194,7 @@ def refuse_unwritable_keys(properties: Mapping[str, str], schema: pa.Schema | No
             "column of its own, for a file cannot leave out a field of a struct; leave the option out"
         )
     if schema is not None:
-        schema = pa.schema([*schema, *fields_at(schema, spec.columns)])
+        schema = with_fields(schema, spec.columns)
         refuse_unplaceable(spec, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
         for name in () if spec.own_generator else set(spec.columns).difference(spec.time_based):
             value_text(pa.chunked_array([], schema.field(name).type), name)

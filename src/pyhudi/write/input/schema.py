@@ -21,7 +21,7 @@ from pyhudi.format.schema.conversion import (
     typed_nulls,
 )
 from pyhudi.format.schema.evolution import evolve_avro
-from pyhudi.format.struct_fields import column_around, find_field
+from pyhudi.format.struct_fields import column_around, find_field, find_fields
 from pyhudi.merge.marks import has_mark
 from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
@@ -145,8 +145,8 @@ def columns_for_delete(
             f"found no '{missing[0]}' among {', '.join(incoming.names)}"
         )
 
-    wanted = _fields_of(table, names)
-    given = canonical_arrow(typed_nulls(_fields_of(incoming, names), wanted))
+    wanted = find_fields(table, names)
+    given = canonical_arrow(typed_nulls(find_fields(incoming, wanted.names), wanted))
     problems = [
         f"column '{found.name}': expected {field.type}, found {found.type}"
         for found, field in zip(given, wanted, strict=True)
@@ -155,12 +155,6 @@ def columns_for_delete(
     if problems:
         raise Invalid(f"input does not fit table '{table_name}': {'; '.join(problems)}; cast or select its columns")
     return wanted
-
-
-def _fields_of(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """These columns, and fields of structs by their paths, of those that the schema has."""
-    found = [find_field(schema, name) for name in names]
-    return pa.schema([field for field in found if field is not None])
 
 
 def first_schema(incoming: pa.Schema) -> pa.Schema:

@@ -191,9 +191,9 @@ def with_values(rows: pa.RecordBatch, values: Mapping[str, pa.Array], config: Ta
     changed = pa.RecordBatch.from_arrays(columns, schema=rows.schema)
     moving = [name for name in config.partition_by if column_around(name) in values]
     at = rows.schema.get_field_index(STORED_PATH)
-    return (
-        changed if at < 0 or not moving else changed.set_column(at, STORED_PATH, _path_of_same(changed, rows, moving))
-    )
+    if at < 0 or not moving:
+        return changed
+    return changed.set_column(at, STORED_PATH, _path_of_same(changed, rows, moving))
 
 
 def _path_of_same(changed: pa.RecordBatch, rows: pa.RecordBatch, partition_by: Sequence[str]) -> pa.Array:

@@ -25,7 +25,7 @@ from pyhudi.engine.spark.write.task import TASK_NUMBER
 from pyhudi.errors import Unsupported
 from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
-from pyhudi.format.struct_fields import column_around, fields_at
+from pyhudi.format.struct_fields import column_around, with_fields
 from pyhudi.index.compacting import as_planned, split_compacting
 from pyhudi.index.hits import KeyBounds
 from pyhudi.index.own.lookup import OwnLookup
@@ -355,7 +355,7 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
     else:
         stored = read_files(spark, lookup.location, files, spark_schema(schema)).select(RECORD_KEY, file_name)
 
-    stored, schema = with_field_columns(stored, asked), pa.schema([*schema, *fields_at(schema, asked)])
+    stored, schema = with_field_columns(stored, asked), with_fields(schema, asked)
     key = f.col(RECORD_KEY) if keys is None else record_key(keys, schema).alias(RECORD_KEY)
     stored = stored.select(key, _FILE, *_stored_order(lookup, ordering))
     of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
