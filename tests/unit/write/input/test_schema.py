@@ -198,6 +198,10 @@ def test_a_delete_takes_keys_and_the_ordering_if_it_is_all_there() -> None:
     names = ("id", "n")
     assert columns_for_delete(given, TABLE, needed=("id",), ordering=("n",), table_name="t").names == list(names)
     assert columns_for_delete(given, TABLE, needed=("id",), ordering=("n", "s"), table_name="t").names == ["id"]
+    late = pa.schema([*given, ("not_in_the_table", pa.int64())])
+    assert columns_for_delete(late, TABLE, needed=("id",), ordering=("not_in_the_table",), table_name="t").names == [
+        "id"
+    ]
     with pytest.raises(Invalid, match=r"expected the key and partition columns \(s, id\), found no 's' among n, id"):
         columns_for_delete(given, TABLE, needed=("s", "id"), ordering=(), table_name="t")
 
