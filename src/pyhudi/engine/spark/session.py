@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone, tzinfo
+from functools import cache, partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -46,7 +47,9 @@ def session_access(access: TableAccess, spark: SparkSession) -> TableAccess:
     """The same table, accessed from a Spark session. Instants of a LOCAL table are in the driver JVM's time zone."""
     refuse_unshared(spark, access.location)
     use_running_interpreter(spark)
-    return replace(access, process_zone=lambda: driver_zone(spark))
+    zone = partial(driver_zone, spark)
+    # A JVM keeps its time zone, and to ask it takes some milliseconds.
+    return replace(access, process_zone=cache(zone) if is_classic(spark) else zone)
 
 
 def refuse_unshared(spark: SparkSession, location: StorageLocation) -> None:

@@ -20,8 +20,9 @@ from pyhudi.engine.spark.session import is_classic, session_of
 from pyhudi.engine.spark.slice_work import SparkSliceWork
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.parquet_files import parquet_files
-from pyhudi.engine.spark.write.source import SparkSource, as_table_types
+from pyhudi.engine.spark.write.source import SparkSource
 from pyhudi.engine.spark.write.staging import gather, stage_files
+from pyhudi.engine.spark.write.typed_rows import typed_rows
 from pyhudi.executor import Executor
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
@@ -81,7 +82,7 @@ class GatheredSource:
             # Each JVM spells some of these keys in its own way.
             return SparkSource(self._input, self._location, kept=self._kept).count(spec)
 
-        typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
+        typed = typed_rows(self._input, spec.schema)
         kept = self._kept.keep(typed)
         files = parquet_files(kept, spec.schema)
 

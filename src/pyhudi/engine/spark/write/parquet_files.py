@@ -140,19 +140,53 @@ class _Scan:
 
 def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
     """The scan that a DataFrame is; None if its plan holds anything else, or its reader was told how to read."""
-    plan = rows._jdf.queryExecution().optimizedPlan()
+    execution = rows._jdf.queryExecution()
+    # To optimize a plan takes many times as long as this look at it, and Spark does it once more for its own job.
+    if not _may_be_plain(execution.analyzed(), len(rows.columns)):
+        return None
+
+    plan = execution.optimizedPlan()
     expressions = elements(plan.output())
     if _kind(plan) == "Project":
         expressions, plan = elements(plan.projectList()), plan.child()
-    stored = [_column_of(expression) for expression in expressions]
-    if _kind(plan) != "LogicalRelation" or None in stored or plan.isStreaming() or plan.catalogTable().isDefined():
+    if _kind(plan) != "LogicalRelation" or plan.isStreaming() or plan.catalogTable().isDefined():
+        return None
+    relation = plan.relation()
+    if not _reads_plainly(spark, relation):
         return None
 
-    relation = plan.relation()
-    if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
+    stored: list[str] = []
+    for expression in expressions:
+        name = _column_of(expression)
+        if name is None:
+            return None
+        stored.append(name)
+    names = [str(expression.name()) for expression in expressions]
+    listed = sorted(map(str, relation.location().inputFiles()))  # the same order at each look
+    paths = [path for path in map(_local_path, listed) if path is not None]
+    if not len(paths) == len(listed) <= FILES_MAX or not _have_bytes(paths, relation.location().sizeInBytes()):
         return None
+    return _Scan(tuple(filter(_is_data, paths)), names, tuple(stored))
+
+
+_NODES_OF_A_SCAN = frozenset({"Project", "SubqueryAlias", "View"})
+
+
+def _may_be_plain(plan: Any, columns: int) -> bool:
+    """Whether a plan that is analyzed, not optimized, may choose and rename columns of files. Not so where it has more
+    of them than the files: one is computed, then.
+    """
+    while (kind := _kind(plan)) in _NODES_OF_A_SCAN:
+        plan = plan.child()
+    return kind == "LogicalRelation" and columns <= plan.relation().schema().length()
+
+
+def _reads_plainly(spark: SparkSession, relation: Any) -> bool:
+    """Whether a relation is of Parquet files without partition columns, and no option or setting changes a row."""
+    if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
+        return False
     options = {str(pair._1()).lower() for pair in elements(relation.options().toSeq())}
-    plain = (
+    return (
         relation.fileFormat().getClass().getName() == f"{_DATASOURCES}.parquet.ParquetFileFormat"
         and relation.location().getClass().getName() == f"{_DATASOURCES}.InMemoryFileIndex"
         and relation.partitionSchema().length() == 0
@@ -161,14 +195,6 @@ def _plain_scan(spark: SparkSession, rows: DataFrame) -> _Scan | None:
         and not any(_is_on(spark, name) for name in _EXPECTED_OFF)
         and spark.sparkContext._jsc.hadoopConfiguration().get("parquet.crypto.factory.class") is None
     )
-    if not plain:
-        return None
-    names = [str(expression.name()) for expression in expressions]
-    listed = sorted(map(str, relation.location().inputFiles()))  # the same order at each look
-    paths = [path for path in map(_local_path, listed) if path is not None]
-    if not len(paths) == len(listed) <= FILES_MAX or not _have_bytes(paths, relation.location().sizeInBytes()):
-        return None
-    return _Scan(tuple(filter(_is_data, paths)), names, tuple(map(str, stored)))
 
 
 def _have_bytes(paths: Sequence[str], size_bytes: int) -> bool:

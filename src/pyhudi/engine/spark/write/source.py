@@ -14,9 +14,8 @@ from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.local.staged_rows import never_null
 from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.outcomes import OUTCOMES, collect_outcomes
-from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
+from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
-from pyhudi.engine.spark.struct_fields import quoted_path, type_at
 from pyhudi.engine.spark.write.buckets import with_rule_buckets
 from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contested_keys, without_losers
 from pyhudi.engine.spark.write.counts import PARTS, count_files, count_rows
@@ -41,6 +40,7 @@ from pyhudi.engine.spark.write.tagging import (
 )
 from pyhudi.engine.spark.write.task import TASK_NUMBER, write_task
 from pyhudi.engine.spark.write.task_rows import TaskRows
+from pyhudi.engine.spark.write.typed_rows import typed_rows
 from pyhudi.errors import Bug, Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import check_partition_path, null_key_message
@@ -87,8 +87,7 @@ class SparkSource:
         return arrow_schema(self._input.schema)
 
     def count(self, spec: InputSpec) -> SparkInput:
-        columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
-        typed = self._input.select(*columns, *([ARRIVAL] if ARRIVAL in self._input.columns else []))
+        typed = typed_rows(self._input, spec.schema, also=[ARRIVAL] if ARRIVAL in self._input.columns else [])
         kept = typed if self._is_stable else self._kept.keep(typed)
         rows = with_keys(kept, spec.keys, spec.schema)
 
@@ -366,16 +365,3 @@ def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
 def _must_have(task: Column) -> Column:
     """The task number, or an error in the task for a row that was given none: rows are never dropped in silence."""
     return f.coalesce(task, f.raise_error(f.lit("pyhudi: a row without a file group; please report this")).cast("int"))
-
-
-def as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:
-    """A column of the input, or the field of a struct at a path, cast natively to what the table holds; null where the
-    input lacks it.
-    """
-    wanted = spark_type(schema.field(name).type, name)
-    if name in rows.columns:
-        return cast_column(f.col(quoted(name)), rows.schema[name].dataType, wanted).alias(name)
-    found = type_at(rows.schema, name)
-    if found is None:
-        return f.lit(None).cast(wanted).alias(name)
-    return cast_column(f.col(quoted_path(name)), found, wanted).alias(name)

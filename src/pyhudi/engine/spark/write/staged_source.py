@@ -14,8 +14,9 @@ from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.write.gathered_source import GatheredSource
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.keys import quoted, with_keys
-from pyhudi.engine.spark.write.source import SparkSource, as_table_types
+from pyhudi.engine.spark.write.source import SparkSource
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, stage, staged_dataframe
+from pyhudi.engine.spark.write.typed_rows import typed_rows
 from pyhudi.executor import Executor
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucket import BucketRule
@@ -67,7 +68,7 @@ class StagedSource:
             # Java before 19 spells some of these in its own way: let this JVM do it, as it does for Apache Hudi.
             return SparkSource(self._input, self._location, executor=executor, kept=self._kept).count(spec)
 
-        typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
+        typed = typed_rows(self._input, spec.schema)
         is_sorted = spec.order.is_by_key and not spec.numbers_rows
         if is_sorted:
             typed = self._by_key(typed, spec)
