@@ -39,11 +39,17 @@ def main() -> int:
     if sides:
         spark = on_spark.run(
             data, OUTPUT, warm_up=warm_up, workload=workload, sides=sides, rounds=arguments.rounds,
-            on_cluster=arguments.cluster, say=say,
+            readings=arguments.readings, on_cluster=arguments.cluster, say=say,
         )  # fmt: skip
         texts.append(
             report.format_spark(
-                spark, data, workload, warm_up=warm_up, rounds=arguments.rounds, on_cluster=arguments.cluster
+                spark,
+                data,
+                workload,
+                warm_up=warm_up,
+                rounds=arguments.rounds,
+                readings=arguments.readings,
+                on_cluster=arguments.cluster,
             )
         )
         failures |= spark.failures
@@ -64,6 +70,9 @@ def _asked() -> tuple[argparse.Namespace, Workload, list[on_spark.Side]]:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the bulk insert (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (%(default)s)")
+    parser.add_argument(
+        "--readings", type=int, default=1, help="readings of a scan or aggregate, whose median counts (%(default)s)"
+    )
     parser.add_argument(
         "--warm-up-rows", type=int, default=None, help="rows of Spark's round that does not count (as --rows)"
     )

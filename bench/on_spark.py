@@ -21,7 +21,17 @@ from typing import Any
 
 from bench.data import BenchInput
 from bench.processor import MemoryWatch, read_processor_seconds
-from bench.workload import AGGREGATE, BULK_INSERT, COMPACTION, SCAN, UPSERT, UPSERT_FEW, WRITES, Workload
+from bench.workload import (
+    AGGREGATE,
+    BULK_INSERT,
+    COMPACTION,
+    READS,
+    SCAN,
+    UPSERT,
+    UPSERT_FEW,
+    WRITES,
+    Workload,
+)
 from tests.support.reference.client import ReferenceFailed, Worker, hudi_settings
 from tests.support.reference.environment import PROJECT, maven_jar, reference_java_home, reference_python
 from tests.support.standalone_cluster import StandaloneCluster, standalone_cluster
@@ -70,7 +80,8 @@ def sides_of(workload: Workload) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One step of one side. Wall time is taken inside the worker; the rest is of it and all it started.
+    """One step of one side. Wall time is taken inside the worker; the rest is of it and all it started. Of a reading
+    step it is the median of its readings, and the processor time their mean.
 
     `files`, `size_bytes`: data files on disk after it, replaced ones too.
     """
@@ -164,11 +175,14 @@ def run(
     workload: Workload,
     sides: Sequence[Side],
     rounds: int,
+    readings: int = 1,
     on_cluster: bool = False,
     say: Callable[[str], None],
 ) -> Results:
     """Measure; a side that fails is left out from then on, and its failure told.
 
+    `readings`: how often a reading step reads. A session's first queries mostly wait for its JVM to compile; a side
+    whose writes read within Spark, or that reads back what others wrote, has some of that behind it.
     `on_cluster`: each session has a standalone Spark of two workers of a core each, instead of two threads.
     """
     results = Results({step: {} for step in workload.steps})
@@ -196,7 +210,7 @@ def run(
                         continue
                     try:
                         of = warm_up if number == 0 else data
-                        measure = _run_step(side, step, of, workload, folder, workers, pids[side.session])
+                        measure = _run_step(side, step, of, workload, folder, workers, pids[side.session], readings)
                     except ReferenceFailed as failure:
                         results.failures[side.name] = f"{step}: {failure}"
                         say(f"  {step:18} {side.name:32} failed: {str(failure).splitlines()[0]}")
@@ -215,6 +229,7 @@ def _run_step(
     folder: Path,
     workers: dict[str, Worker],
     pids: Sequence[int],
+    readings: int,
 ) -> Measure:
     """`pids`: of the processes whose work, with that of their children, the step is."""
     worker = workers[side.session]
@@ -227,16 +242,18 @@ def _run_step(
         arguments |= {"is_computed": side.is_computed}
     command = {SCAN: "full_scan", AGGREGATE: "aggregate", COMPACTION: "compact"}.get(step, "bench_write")
     os.sync()  # what the side before left for the disk is not paid for by this one
+    times = readings if step in READS else 1
     processor_before = _processor_seconds(pids)
     with MemoryWatch(worker.pid) as memory:
-        wall_s = float(worker.ask(command, wait_s=STEP_WAIT_S, **arguments))
+        taken = [float(worker.ask(command, wait_s=STEP_WAIT_S, **arguments)) for _ in range(times)]
     processor_after = _processor_seconds(pids)
     if step in (*WRITES, COMPACTION):
         _check_answer(side, step, data, path, workers)
     files = [file for file in path.rglob("*") if _is_data(file.relative_to(path)) and file.is_file()]
+    spent = None if processor_before is None or processor_after is None else processor_after - processor_before
     return Measure(
-        wall_s=wall_s,
-        processor_s=None if processor_before is None or processor_after is None else processor_after - processor_before,
+        wall_s=statistics.median(taken),
+        processor_s=None if spent is None else spent / times,
         memory_bytes=memory.peak_bytes,
         files=len(files),
         size_bytes=sum(file.stat().st_size for file in files),

@@ -26,6 +26,7 @@ def format_spark(
     *,
     warm_up: BenchInput,
     rounds: int,
+    readings: int = 1,
     on_cluster: bool = False,
 ) -> str:
     """A table, one line a step and side, and under it how it was measured."""
@@ -44,8 +45,9 @@ def format_spark(
         *markdown_table(HEADINGS, rows),
         "",
         f"Twelve columns, ten partitions; the changed rows are spread over all files. Medians of {rounds} "
-        f"interleaved rounds after one of {warm_up.rows:,} rows that is not counted. {where}, "
-        f"driver memory {DRIVER_MEMORY}, {os.cpu_count()} processors ({platform.machine()}). "
+        f"interleaved rounds after one of {warm_up.rows:,} rows that is not counted; of scan and aggregate "
+        f"the median of {readings} in each. {where}, driver memory {DRIVER_MEMORY}, "
+        f"{os.cpu_count()} processors ({platform.machine()}). "
         f"Default settings, {workload} on both Hudi sides. Processor seconds and memory are those of all "
         f"processes. “× Hudi” is the time of the side as a share of that of Apache Hudi {HUDI_VERSION} (Spark 3.5); "
         "“× Parquet” as a share of that of Spark's plain partitioned Parquet on the same Spark, for other writes of "

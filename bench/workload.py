@@ -11,6 +11,7 @@ SCAN = "full scan"
 AGGREGATE = "aggregate"
 COMPACTION = "compaction"
 WRITES = (BULK_INSERT, UPSERT, UPSERT_FEW)
+READS = (SCAN, AGGREGATE)
 
 
 @dataclass(frozen=True, slots=True)
