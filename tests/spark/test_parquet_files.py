@@ -130,6 +130,18 @@ def test_what_is_no_plain_scan_is_left_to_spark(spark: Any, written: str, change
     assert found(change(spark.read.parquet(written))) is None
 
 
+
+def test_a_plan_that_is_no_plain_scan_is_not_optimized_to_see_that(spark: Any, written: str) -> None:
+    """Spark optimizes it for its own job, which takes as long once more."""
+    rows = spark.read.parquet(written)
+    computed = rows.withColumn("twice", rows["large"] * 2)
+    for other in (computed, rows.join(rows.select("id").distinct(), "id"), rows.union(rows), rows.limit(3)):
+        assert found(other) is None
+        assert not other._jdf.queryExecution().tracker().phases().contains("optimization")
+    assert found(rows) is not None
+    assert rows._jdf.queryExecution().tracker().phases().contains("optimization")
+
+
 def test_what_spark_keeps_in_memory_is_left_to_it(spark: Any, written: str) -> None:
     rows = spark.read.parquet(written).cache()
     assert found(rows) is None
