@@ -211,3 +211,22 @@ def test_a_slice_of_before_an_upgrade_ends_before_the_next_one_whatever_the_date
     slice_of_logs, _, compaction = table.timeline()[:3]
     assert slice_of_logs.completed is not None
     assert slice_of_logs.requested <= slice_of_logs.completed < compaction.requested
+
+
+@pytest.mark.parametrize("before,after", [(8, 6), (9, 6), (8, 7), (9, 8)])
+def test_a_record_index_by_partition_does_not_become_one_of_the_whole_table(before: int, after: int) -> None:
+    """Such an index knows one row of a key. The rows of other partitions were found no more, after the way back too."""
+    rows = [Row("a", "oslo", 1, 1), Row("a", "rome", 1, 2)]
+    table = new_table(before, "COPY_ON_WRITE", **{"hoodie.metadata.enable": "true"})
+    table.insert(arrow(rows))
+    table.build_index("partitioned_record_index")
+    steps = table.downgrade(after, dry_run=True).steps
+    is_said = any("leave out indexes" in step and "record_index" in step for step in steps)
+
+    table.downgrade(after)
+    indexes = table.properties["hoodie.table.metadata.partitions"].split(",")
+    assert is_said == ("record_index" not in indexes) == (after in (6, 7)), (steps, indexes)
+    for _ in range(2):
+        assert table.scan(where="id = 'a'").count() == len(table.lookup(["a"])) == 2
+        assert not table.metadata.validate().differences
+        table.upgrade(9)

@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
+from pyhudi.format.metadata.groups import RECORD_INDEX
 from pyhudi.format.names import HOODIE, METADATA_TABLE, BaseFileName, LogFileName, join
-from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.kinds.record_index import find_record_index
+from pyhudi.metadata.store.indexes import open_indexes, read_definitions
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
 from pyhudi.services.metadata.lists import put_definitions
@@ -105,12 +108,14 @@ def steps_in_words(snapshot: Snapshot, target: TableVersion, callers: Mapping[st
     names = sorted((config.properties.keys() | after.keys()) - gone)
     changed = [name for name in names if config.properties.get(name) != after.get(name)]
     path = " -> ".join(map(str, versions_between(config.version, target)))
+    lost = _indexes_without_form(snapshot, target)
     return (
         *pending, *logs, *old_logs, *has_metadata, *moved,
         f"replace the table's properties, {path}: {', '.join(changed)}",
         *([f"take away options that version {target} cannot follow: {', '.join(sorted(gone))}"] if gone else []),
         *(["remove the timeline of before"] if moved else []),
         *(["make the metadata table anew, with its indexes"] if has_metadata else []),
+        *([f"leave out indexes that version {target} has not: {', '.join(sorted(lost))}"] if lost else []),
     )  # fmt: skip
 
 
@@ -133,7 +138,9 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
 
     noted = read_note(storage)
     # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
-    indexes = tuple(dict.fromkeys((*config.metadata_partitions, *(noted.indexes if noted is not None else ()))))
+    had = dict.fromkeys((*config.metadata_partitions, *(noted.indexes if noted is not None else ())))
+    lost = _indexes_without_form(snapshot, target)
+    indexes = tuple(name for name in had if name not in lost)
     change = VersionChange(config.version.number, target.number, indexes)
     session.hold.confirm()
     storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())
@@ -150,6 +157,22 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     log.info("%s: table version %s is %s now", uri, config.version, target)
     sweep(storage, now)
     return change
+
+
+def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
+    """The indexes of the table that the version has not, or has not in their form.
+
+    Example: a record index by partition would become one of the whole table, which knows one row of each key, and
+    the rows of other partitions would be found no more. A get and a list request, if the table has a record index.
+    """
+    config = snapshot.config
+    names = set(config.metadata_partitions) - {registry.LISTING}
+    is_partitioned = False
+    if RECORD_INDEX in names:
+        opened = open_indexes(snapshot.storage, config, snapshot.timeline, snapshot.zone)
+        found = find_record_index(opened) if opened is not None else None
+        is_partitioned = found is not None and None not in found.groups
+    return {name for name in names if registry.absent_forms([name], target, is_partitioned=is_partitioned)}
 
 
 def find_log_out_of_place(snapshot: Snapshot, target: TableVersion) -> str | None:
