@@ -130,7 +130,6 @@ def test_what_is_no_plain_scan_is_left_to_spark(spark: Any, written: str, change
     assert found(change(spark.read.parquet(written))) is None
 
 
-
 def test_a_plan_that_is_no_plain_scan_is_not_optimized_to_see_that(spark: Any, written: str) -> None:
     """Spark optimizes it for its own job, which takes as long once more."""
     rows = spark.read.parquet(written)

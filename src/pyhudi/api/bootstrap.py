@@ -19,6 +19,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.names import PROPERTIES, PROPERTIES_BACKUP
 from pyhudi.format.properties import encode_table_properties
 from pyhudi.format.schema.conversion import avro_from_arrow, record_name
+from pyhudi.format.struct_fields import is_path
 from pyhudi.options.read_options import SOURCE_FOLDER
 from pyhudi.options.resolve import check_table_facts, find_fact, merge_options
 from pyhudi.options.table_facts import Fact
@@ -186,13 +187,7 @@ def _with_mode(options: Mapping[str, object] | None, mode: str | None) -> Mappin
 
 def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor) -> None:
     """Make the table. Arguments and errors: as of `HudiTable.bootstrap`."""
-    if not call.new.record_key:
-        raise Invalid("record_key: expected the columns that make up the key of each row, found none")
-    if find_fact(call.new.properties, Fact.KEY_GENERATOR) == "OTHER":
-        raise Unsupported(
-            "bootstrap with a key generator of your own: the source's folders are the partitions, whose paths such a "
-            "generator would make; bootstrap with one of Apache Hudi's, or write the rows to a table by bulk_insert"
-        )
+    _refuse_facts(call.new)
     AfterCommitSettings.from_options(call.options)
     settings = replace(WriteSettings.from_options(call.options), lock=LockSettings.from_options(call.options, {}))
     modes = BootstrapSettings.from_options(call.options)
@@ -243,6 +238,23 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
             on_progress=call.on_progress or _no_progress,
         )
     )  # fmt: skip
+
+
+def _refuse_facts(new: NewTable) -> None:
+    """Refuse facts of a table that no bootstrap can make. Raises: Invalid, Unsupported."""
+    if not new.record_key:
+        raise Invalid("record_key: expected the columns that make up the key of each row, found none")
+    columns = (*new.record_key, *new.partition_by, *new.ordering)
+    if field := next(filter(is_path, columns), None):
+        raise Unsupported(
+            f"bootstrap by '{field}', the field of a struct: expected key, partition and ordering columns of their "
+            "own; write the rows to a table by bulk_insert"
+        )
+    if find_fact(new.properties, Fact.KEY_GENERATOR) == "OTHER":
+        raise Unsupported(
+            "bootstrap with a key generator of your own: the source's folders are the partitions, whose paths such a "
+            "generator would make; bootstrap with one of Apache Hudi's, or write the rows to a table by bulk_insert"
+        )
 
 
 def _refuse_places(access: TableAccess, source: StorageLocation) -> None:

@@ -16,7 +16,7 @@ from pyhudi.spark.merges import carry_out
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Action, Assigned, Match, Merge, MergeClause
 from pyhudi.sql.words import quoted_name
-from pyhudi.write.rows.changes import refuse_without_schema
+from pyhudi.write.rows.changes import refuse_fields_of_structs, refuse_without_schema
 from pyhudi.write.rows.clauses import GivenClause, MergeClauses, all_columns, given_clauses
 from pyhudi.write.rows.merge import default_on
 from pyhudi.write.rows.sides import Sides
@@ -44,6 +44,7 @@ class FrameMerges:
             raise Invalid("merge: the source is a stream; merge each of its batches, in foreachBatch")
         snapshot, _, settings = table._handle.prepare(call.options)
         refuse_without_schema(snapshot, "merge")
+        refuse_fields_of_structs(snapshot.config, "merge")
         session = self.session_of(source.sparkSession)
         of_source, of_target = aliases
         Sides(pa.schema([]), pa.schema([]), of_target, of_source)  # refuses aliases that are none

@@ -97,6 +97,7 @@ class _Merge:
 
     def rows(self, snapshot: Snapshot, settings: WriteSettings, read: ReadRows) -> DataFrame:
         """The rows to write, made of a snapshot."""
+        refuse_fields_of_structs(snapshot.config, "MERGE")
         statement, session = self.statement, self.session
         with ExitStack() as views:
             stored = read(None)
@@ -246,7 +247,6 @@ class _Merge:
         )
 
     def _shape(self, snapshot: Snapshot, settings: WriteSettings) -> MergeShape:
-        refuse_fields_of_structs(snapshot.config, "MERGE")
         config, matched = snapshot.config, [c for c in self.statement.clauses if c.match is Match.MATCHED]
         deletes_all = len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None
         is_event_time = config.merge_mode is MergeMode.EVENT_TIME and bool(config.ordering)

@@ -94,6 +94,11 @@ def _read_clause(cursor: Cursor, found: _Clauses) -> None:
         for piece in split_list(cursor.brackets()):
             one = Cursor(piece)
             found.partition_by.append(one.part("a partition column"))
+            if one.sees("."):
+                raise one.wrong(
+                    "a column: Spark's SQL names no field of a struct here; make such a table by HudiTable.create or a "
+                    "DataFrame's write"
+                )
             if one.sees("("):
                 raise one.wrong("a column: partitions by functions of columns do not exist in a Hudi table")
             if not one.is_done:  # PARTITIONED BY (dt STRING)

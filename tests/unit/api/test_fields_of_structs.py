@@ -6,9 +6,11 @@ Each table goes through writes of every kind beside a dict.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
@@ -196,3 +198,37 @@ def test_a_row_whose_partition_field_is_updated_moves() -> None:
     tried.table.update(set={"st": {"x": "z", "deep": {"p": "new"}, "ts": 9}}, where="v = 4")
     found = tried.table.scan(["v", "_hoodie_partition_path"]).to_arrow().sort_by("v")
     assert found["_hoodie_partition_path"].to_pylist() == ["p0", "p1", "p2", "p0", "new", "p2"]
+
+
+def test_what_cannot_go_by_fields_says_so_before_it_looks_further(tmp_path: Path) -> None:
+    tried = make("COPY_ON_WRITE", "one", {})
+    tried.upsert(range(3), 5, "first")
+    own_columns = r"expected key, partition and ordering columns of their own, found 'st\.x'"
+    calls: list[dict[str, Any]] = [
+        {"when_matched_delete": True}, {"on": "st.x", "when_matched_delete": True},
+        {"on": "v", "when_matched_update": {"no": "1"}},
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(Unsupported, match=own_columns):
+            tried.table.merge(rows([1], 9, "merged"), **call)
+    tried.check()
+
+    source = tmp_path / "source"
+    source.mkdir()
+    pq.write_table(rows(range(3), 5, "first"), source / "rows.parquet")
+    facts: list[dict[str, Any]] = [
+        {"record_key": "st.x"}, {"record_key": "v", "ordering": "st.ts"},
+        {"record_key": "v", "partition_by": "st.deep.p"},
+    ]  # fmt: skip
+    for fact in facts:
+        with pytest.raises(Unsupported, match=r"bootstrap by 'st\..*', the field of a struct"):
+            HudiTable.bootstrap(source, tmp_path / "t", name="t", **fact)
+    assert not HudiTable.exists(tmp_path / "t")
+
+
+@pytest.mark.parametrize("path", ["st.the x", "st.", "st..x", ".x", "`st`.`x`", "st.1"])
+@pytest.mark.parametrize("fact", ["record_key", "partition_by", "ordering"])
+def test_a_path_that_no_schema_can_have_is_refused_as_the_table_is_made(tmp_path: Path, path: str, fact: str) -> None:
+    with pytest.raises(Invalid, match="expected names of letters, digits and _ with a dot between them"):
+        HudiTable.create(tmp_path / "t", name="t", **{"record_key": "v", fact: path})  # type: ignore[arg-type]
+    assert not HudiTable.exists(tmp_path / "t")

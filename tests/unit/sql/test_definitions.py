@@ -64,6 +64,7 @@ def test_the_format_of_a_table_is_told(text: str, is_ours: bool) -> None:
     [
         "CREATE TABLE t (a INT) USING hudi CLUSTERED BY (a) INTO 2 BUCKETS",
         "CREATE TABLE t (a INT) USING hudi PARTITIONED BY (days(a))",
+        "CREATE TABLE t (a STRUCT<b: INT>) USING hudi PARTITIONED BY (a.b)",
         "CREATE TABLE t (a INT) USING hudi LOCATION x",
         "CREATE TABLE t (a INT) USING hudi NONSENSE",
     ],

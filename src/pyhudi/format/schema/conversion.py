@@ -116,11 +116,15 @@ _AVRO_TYPES: dict[pa.DataType, Json] = {
 }
 
 
+def is_field_name(name: str) -> bool:
+    """Whether a column, or the field of a struct, can have the name."""
+    is_begun = name[:1].isalpha() or name[:1] == "_"
+    return is_begun and all(c.isalpha() or c.isdecimal() or c == "_" for c in name)
+
+
 def avro_field(column: pa.Field, namespace: str, path: str) -> Json:
     name = column.name
-    if not (
-        name and (name[0].isalpha() or name[0] == "_") and all(c.isalpha() or c.isdecimal() or c == "_" for c in name)
-    ):
+    if not is_field_name(name):
         raise Invalid(f"column '{path}': expected a name of letters, digits and _, no digit first; rename it")
     if name == path and name.lower().startswith(OWN_COLUMNS):
         raise Invalid(

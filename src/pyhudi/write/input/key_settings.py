@@ -11,6 +11,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.keys.date_patterns import DatePattern, input_pattern, output_pattern
 from pyhudi.format.keys.record_keys import KeySpec, value_text
 from pyhudi.format.keys.timestamp_paths import TimestampSpec, TimestampType, TimeUnit, refuse_type, zone_of
+from pyhudi.format.schema.conversion import is_field_name
 from pyhudi.format.struct_fields import is_path, with_fields
 from pyhudi.options.names import canonical_name
 from pyhudi.options.table_facts import split_fields
@@ -193,6 +194,12 @@ def refuse_unwritable_keys(properties: Mapping[str, str], schema: pa.Schema | No
             f"hoodie.datasource.write.drop.partition.columns='true' with the partition column '{found}': expected a "
             "column of its own, for a file cannot leave out a field of a struct; leave the option out"
         )
+    for name in filter(is_path, (*spec.columns, *config.ordering)):
+        if not all(map(is_field_name, name.split("."))):
+            raise Invalid(
+                f"column '{name}': expected names of letters, digits and _ with a dot between them, the path of a "
+                "field of a struct"
+            )
     if schema is not None:
         schema = with_fields(schema, spec.columns)
         refuse_unplaceable(spec, schema, is_custom=config.key_kind is KeyKind.CUSTOM)

@@ -69,6 +69,7 @@ class Merge:
 
     def _bound(self, snapshot: Snapshot) -> "_Bound":
         refuse_without_schema(snapshot, "merge")
+        refuse_fields_of_structs(snapshot.config, "merge")
         shown, own = columns_shown(snapshot), set(snapshot.schema.names)
         target = pa.schema([field for field in shown if field.name in own])
         sides = Sides(target, self.source.schema, self.aliases[1], self.aliases[0])
@@ -125,7 +126,6 @@ class _Bound:
     def check(self) -> None:
         """Refuse what cannot be done. Raises: Invalid, Unsupported."""
         config = self.snapshot.config
-        refuse_fields_of_structs(config, "merge")
         if any(clause.assigned is not None for clause in (*self.matched, *self.by_source, *self.inserts)):
             refuse_rules_of_two(self.snapshot, "merge")
         if self.inserts and not config.record_key:
