@@ -11,6 +11,7 @@ import pytest
 from pyhudi import Conflict, HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.names import METADATA_TABLE
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
@@ -230,3 +231,16 @@ def test_a_record_index_by_partition_does_not_become_one_of_the_whole_table(befo
         assert table.scan(where="id = 'a'").count() == len(table.lookup(["a"])) == 2
         assert not table.metadata.validate().differences
         table.upgrade(9)
+
+
+def test_nor_does_it_where_the_metadata_table_is_lost() -> None:
+    table = new_table(8, "COPY_ON_WRITE", **{"hoodie.metadata.enable": "true"})
+    table.insert(arrow([Row("a", "oslo", 1, 1), Row("a", "rome", 1, 2)]))
+    table.build_index("partitioned_record_index")
+    table._access.storage.delete_prefix(METADATA_TABLE)
+    assert any("leave out indexes" in step for step in table.downgrade(6, dry_run=True).steps)
+
+    table.downgrade(6)
+    table.upsert(arrow([Row("b", "oslo", 1, 1)]))  # makes the metadata table anew
+    assert "record_index" not in table.properties["hoodie.table.metadata.partitions"]
+    assert table.scan(where="id = 'a'").count() == len(table.lookup(["a"])) == 2

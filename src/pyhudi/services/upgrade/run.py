@@ -16,8 +16,8 @@ from pyhudi.errors import Conflict, CorruptFile, NotFound
 from pyhudi.format.metadata.groups import RECORD_INDEX
 from pyhudi.format.names import HOODIE, METADATA_TABLE, BaseFileName, LogFileName, join
 from pyhudi.metadata.kinds import registry
-from pyhudi.metadata.kinds.record_index import find_record_index
-from pyhudi.metadata.store.indexes import open_indexes, read_definitions
+from pyhudi.metadata.kinds.record_index import has_global
+from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
 from pyhudi.services.metadata.lists import put_definitions
@@ -163,15 +163,12 @@ def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
     """The indexes of the table that the version has not, or has not in their form.
 
     Example: a record index by partition would become one of the whole table, which knows one row of each key, and
-    the rows of other partitions would be found no more. A get and a list request, if the table has a record index.
+    the rows of other partitions would be found no more. The definitions say which it is, for the metadata table may be
+    lost. A get, if the table has a record index.
     """
-    config = snapshot.config
-    names = set(config.metadata_partitions) - {registry.LISTING}
-    is_partitioned = False
-    if RECORD_INDEX in names:
-        opened = open_indexes(snapshot.storage, config, snapshot.timeline, snapshot.zone)
-        found = find_record_index(opened) if opened is not None else None
-        is_partitioned = found is not None and None not in found.groups
+    ready = snapshot.config.metadata_partitions
+    is_partitioned = RECORD_INDEX in ready and not has_global(ready, read_definitions(snapshot.storage))
+    names = set(ready) - {registry.LISTING}
     return {name for name in names if registry.absent_forms([name], target, is_partitioned=is_partitioned)}
 
 
