@@ -276,6 +276,11 @@ def has_global(ready: Collection[str], definitions: Mapping[str, IndexDefinition
     return RECORD_INDEX in ready and (own is None or not own.is_partitioned)
 
 
+def has_partitioned(ready: Collection[str], definitions: Mapping[str, IndexDefinition]) -> bool:
+    """Whether there is a record index that is kept by partition. The definition says it, as for `has_global`."""
+    return RECORD_INDEX in ready and not has_global(ready, definitions)
+
+
 def _form(definition: IndexDefinition | None) -> RecordIndexForm:
     return "partitioned" if definition is not None and definition.is_partitioned else "global"
 

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.metadata.groups import RECORD_INDEX
 from pyhudi.format.names import HOODIE, METADATA_TABLE, BaseFileName, LogFileName, join
 from pyhudi.metadata.kinds import registry
-from pyhudi.metadata.kinds.record_index import has_global
+from pyhudi.metadata.kinds.record_index import has_partitioned
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.services.indexing.plans import lists_of
@@ -164,10 +163,10 @@ def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
 
     Example: a record index by partition would become one of the whole table, which knows one row of each key, and
     the rows of other partitions would be found no more. The definitions say which it is, for the metadata table may be
-    lost. A get, if the table has a record index.
+    lost. A get.
     """
     ready = snapshot.config.metadata_partitions
-    is_partitioned = RECORD_INDEX in ready and not has_global(ready, read_definitions(snapshot.storage))
+    is_partitioned = has_partitioned(ready, read_definitions(snapshot.storage))
     names = set(ready) - {registry.LISTING}
     return {name for name in names if registry.absent_forms([name], target, is_partitioned=is_partitioned)}
 
