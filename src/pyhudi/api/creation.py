@@ -12,11 +12,12 @@ from pyhudi.format.struct_fields import with_fields
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact
 from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.services.metadata.indexes import refuse_absent
 from pyhudi.table.facts.bucket_facts import new_bucket_counts
-from pyhudi.table.facts.config import TableType
+from pyhudi.table.facts.config import TableType, table_config
 from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
 from pyhudi.table.facts.key_properties import bare_name
-from pyhudi.txn.action.session import TableAccess
+from pyhudi.txn.action.session import TableAccess, refuse_unwritable
 from pyhudi.write.input.key_settings import refuse_unwritable_keys
 from pyhudi.write.input.left_out import as_path_texts
 from pyhudi.write.input.schema import refuse_unordered_types, refuse_unread_mark
@@ -76,5 +77,17 @@ def make_table(
     )
     stored = new_table_properties(new)
     refuse_unwritable_keys(stored, columns)
+    _refuse_never_written(stored, access.location.uri)
     counts = new_bucket_counts(given, record_key=keys, table_type=cast(TableType, table_type))
     write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms(), counts=counts)
+
+
+def _refuse_never_written(stored: Mapping[str, str], uri: str) -> None:
+    """Refuse a table whose own properties would refuse each write to it.
+
+    Example: a record index is made of stored record keys, which a table without meta fields has not.
+    Raises: Unsupported.
+    """
+    config = table_config(stored, path=uri)
+    refuse_unwritable(config, uri)
+    refuse_absent(config, WriteSettings.from_options(merge_options(write=None, opened=None, table=stored)))

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable, Unsupported
+from pyhudi.api import creation
 from pyhudi.format.keys.bloom import BloomFilter
 from pyhudi.format.names import BaseFileName
 from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS
@@ -81,10 +82,17 @@ def test_keys_that_are_not_stored_are_found(index: str) -> None:
         ({"properties": {**WITHOUT_META, "hoodie.table.cdc.enabled": "true"}}, "hoodie.table.cdc.enabled"),
     ],
 )
-def test_tables_whose_keys_cannot_be_told_are_refused_before_a_write(facts: dict[str, object], reason: str) -> None:
+def test_tables_whose_keys_cannot_be_told_are_refused_before_a_write(
+    facts: dict[str, object], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = MemoryStorage()
-    given = {"record_key": "id", "properties": WITHOUT_META, **facts}
-    table = HudiTable.create("unused", name="t", storage=storage, **given)  # type: ignore[arg-type]
+    given = {"name": "t", "storage": storage, "record_key": "id", "properties": WITHOUT_META, **facts}
+    with pytest.raises(Unsupported, match=f"'false' with {reason}"):
+        HudiTable.create("unused", **given)  # type: ignore[arg-type]
+    assert list(storage.list("", recursive=True)) == []
+
+    monkeypatch.setattr(creation, "_refuse_never_written", lambda *_: None)  # as another tool makes it
+    table = HudiTable.create("unused", **given)  # type: ignore[arg-type]
     before = [file.path for file in storage.list("", recursive=True)]
     with pytest.raises(Unsupported, match=f"'false' with {reason}"):
         table.insert(rows(range(3), 1))
@@ -102,6 +110,23 @@ def test_an_index_of_record_keys_is_refused_where_none_are_stored() -> None:
     assert [file.path for file in storage.list("", recursive=True)] == before
     assert table.build_index("column_stats", columns=["ts"]).partitions
     assert table.scan(where="ts = 1").count() == 4
+
+
+@pytest.mark.parametrize(
+    "version, options, reason",
+    [
+        (9, {**WITHOUT_META, "hoodie.metadata.record.index.enable": "true"}, "metadata partitions record_index"),
+        (9, {**WITHOUT_META, "hoodie.table.base.file.format": "HFILE"}, "'HFILE', whose rows lie under their keys"),
+        (6, {"hoodie.metadata.record.level.index.enable": "true"}, "metadata partitions partitioned record index"),
+    ],
+)
+def test_a_table_is_not_made_that_each_write_would_refuse(version: int, options: dict[str, str], reason: str) -> None:
+    storage = MemoryStorage()
+    with pytest.raises(Unsupported, match=reason):
+        HudiTable.create(
+            "unused", name="t", storage=storage, record_key="id", table_version=version, properties=options
+        )
+    assert list(storage.list("", recursive=True)) == []
 
 
 def test_partitions_are_marked_as_the_table_says() -> None:
