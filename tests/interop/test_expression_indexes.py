@@ -143,6 +143,8 @@ def test_hudi_reads_by_our_indexes_on_expressions_and_keeps_them(
     table.ours.upsert(rows(range(30, 36), day=4))
     table.ours.delete(rows(range(12, 15), day=0).select(["id", "city"]))
     table.check(hudi)
+    table.hudi_write(hudi, rows(range(75, 78), day=5))  # beside a log of deletes alone
+    table.check(hudi)
 
 
 @PAIRS

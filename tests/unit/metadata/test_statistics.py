@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.format.metadata.bound_orders import in_every_order
-from pyhudi.format.metadata.stats_values import TypedBounds
+from pyhudi.format.metadata.stats_values import TypedBounds, ValueType
 from pyhudi.metadata.derive import column_bounds
 from pyhudi.metadata.derive.column_bounds import FileBounds, IndexedColumn, Tally, bounds_table
 from pyhudi.metadata.derive.stats_changes import merge_by_partition
@@ -171,3 +171,16 @@ def test_bounds_of_bytes_and_bounds_in_the_wrong_order_are_not_known() -> None:
     assert in_every_order(bounds).is_known.to_pylist() == [True, False, False]
     bounds = TypedBounds(pa.array([False]), pa.array([True]), pa.array([True]))
     assert in_every_order(bounds).is_known.to_pylist() == [True]
+
+
+def test_a_log_of_deletes_alone_has_the_type_of_an_indexed_expression() -> None:
+    """Seen: 1.2.0 merges the bounds of a partition's files, and its next write fails where their types differ."""
+    storage = MemoryStorage()
+    HudiTable.create("t", storage=storage, name="t", record_key="id", table_type="MERGE_ON_READ", table_version=9)
+    opened(storage).upsert(pa.table({"id": ["a", "b"], "x": ["A", "B"]}))
+    opened(storage).build_index("column_stats", name="e", columns="x", expression="lower(x)")
+    opened(storage).delete(pa.table({"id": ["b"]}))
+
+    records = opened(storage).metadata.read_records(["expr_index_e"]).read_all()["ColumnStatsMetadata"].to_pylist()
+    assert sorted(one["valueCount"] for one in records) == [0, 2, 2]
+    assert {one["valueType"]["typeOrdinal"] for one in records} == {ValueType.STRING}

@@ -159,12 +159,14 @@ def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _stored(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, named: str, is_tight: bool) -> pa.Table:
-    """Rows of `STATS_COLUMNS`. A file without any row, such as a log of deletes alone, has the value type NULL."""
+    """Rows of `STATS_COLUMNS`."""
     low, high = (stored_bounds(bounds.column(side), version) for side in ("min", "max"))
     count = len(bounds)
     ordinal, info = value_type_of(column.type) if version is StatsVersion.V2 else (None, None)
 
     is_empty = pc.and_(pc.equal(bounds.column("value_count"), 0), pc.equal(bounds.column("null_count"), 0))
+    if column.has_type_of_none:
+        is_empty = pa.repeat(False, count)
     types, infos = pa.nulls(count, pa.int8()), pa.nulls(count, pa.string())
     if ordinal is not None:
         none = pa.scalar(int(ValueType.NULL), pa.int8())

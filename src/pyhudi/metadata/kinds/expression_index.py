@@ -69,9 +69,10 @@ class ExpressionIndex:
     def column(self) -> IndexedColumn:
         """The name and type under which bounds are stored.
 
-        Seen: the name is the column's, the type the expression's.
+        Seen: the name is the column's, the type the expression's. 1.2.0 merges the bounds of all files of a partition,
+        and refuses those of another type, NULL too.
         """
-        return IndexedColumn(self.source, self.type)
+        return IndexedColumn(self.source, self.type, has_type_of_none=True)
 
 
 def is_expression_index(partition: str) -> bool:
