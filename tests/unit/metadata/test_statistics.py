@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from pyhudi.errors import CorruptFile
 from pyhudi.format.metadata.bound_orders import in_every_order
 from pyhudi.format.metadata.stats_values import TypedBounds, ValueType
 from pyhudi.metadata.derive import column_bounds
@@ -184,3 +185,30 @@ def test_a_log_of_deletes_alone_has_the_type_of_an_indexed_expression() -> None:
     records = opened(storage).metadata.read_records(["expr_index_e"]).read_all()["ColumnStatsMetadata"].to_pylist()
     assert sorted(one["valueCount"] for one in records) == [0, 2, 2]
     assert {one["valueType"]["typeOrdinal"] for one in records} == {ValueType.STRING}
+
+
+def test_file_groups_of_another_partition_are_passed_over() -> None:
+    """Seen: a clean of 1.2.0 logs what it deletes from the statistics of an expression to `column_stats`."""
+    storage = MemoryStorage()
+    properties = {**STATS, "hoodie.metadata.compact.max.delta.commits": "2"}
+    HudiTable.create("t", storage=storage, name="t", record_key="id", properties=properties)
+    opened(storage).upsert(pa.table({"id": ["a", "b"], "x": ["A", "B"]}))
+    opened(storage).build_index("column_stats", name="e", columns="x", expression="lower(x)")
+    opened(storage).upsert(pa.table({"id": ["c"], "x": ["C"]}))
+
+    own, other = ".hoodie/metadata/column_stats", ".hoodie/metadata/expr_index_e"
+    logs = [file.path for file in storage.list(other) if "/.expr-index-e-0000-0_" in file.path]
+    for path in logs:
+        storage.put(f"{own}/{path.rpartition('/')[2]}", storage.get(path))
+    assert logs
+
+    for number in range(4):  # a compaction of the metadata table is among what they do
+        assert opened(storage).metadata.validate().differences == ()
+        assert found(storage, "x = 'C'") == ["c"]
+        assert found(storage, "lower(x) = 'a'") == ["a"]
+        opened(storage).upsert(pa.table({"id": ["d"], "x": [f"D{number}"]}))
+
+    for path in [file.path for file in storage.list(own) if "expr-index" not in file.path]:
+        storage.delete(path)
+    with pytest.raises(CorruptFile, match=r"(?s)'expr-index-e-0000-0'.*[Dd]rop and rebuild this index"):
+        found(storage, "x = 'C'")

@@ -55,9 +55,7 @@ class MetadataPartition:
         found: dict[str | None, dict[int, FileSlice]] = {}
         for file_slice in self.slices:
             parsed = MetadataGroupId.parse(file_slice.file_id, partition=self.name)
-            if parsed is None:
-                expected = "ids of file groups of this partition"
-                raise CorruptFile(self.name, 0, expected=expected, found=f"'{file_slice.file_id}'")
+            assert parsed is not None  # `MetadataTable.slices` gives no others
             found.setdefault(parsed.data_partition, {})[parsed.index] = file_slice
 
         for data_partition, file_slices in found.items():
