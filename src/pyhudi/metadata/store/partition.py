@@ -55,7 +55,9 @@ class MetadataPartition:
         found: dict[str | None, dict[int, FileSlice]] = {}
         for file_slice in self.slices:
             parsed = MetadataGroupId.parse(file_slice.file_id, partition=self.name)
-            assert parsed is not None  # `MetadataTable.slices` gives no others
+            if parsed is None:
+                expected, hint = "ids of file groups of this partition", "Drop and rebuild this index."
+                raise CorruptFile(self.name, 0, expected=expected, found=f"'{file_slice.file_id}'", hint=hint)
             found.setdefault(parsed.data_partition, {})[parsed.index] = file_slice
 
         for data_partition, file_slices in found.items():

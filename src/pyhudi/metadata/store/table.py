@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
 
-from pyhudi.errors import CorruptFile, NotFound
+from pyhudi.errors import NotFound
 from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, BaseFileName, LogFileName, join
@@ -34,17 +34,13 @@ class MetadataTable:
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest slices of one of its partitions. One list request.
 
-        File groups of other partitions are passed over. Seen: a clean of 1.0.2 or 1.2.0 logs what it deletes from the
-        statistics of an expression to `column_stats/.expr-index-…`. Raises: CorruptFile if there are no others.
+        File groups of other partitions beside its own are passed over. Seen: a clean of 1.0.2 or 1.2.0 logs what it
+        deletes from the statistics of an expression to `column_stats/.expr-index-…`.
         """
         files = StorageListing(self.storage).files(partition)
         found = latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
         own = [one for one in found if MetadataGroupId.parse(one.file_id, partition=partition) is not None]
-
-        if found and not own:
-            expected, hint = "ids of file groups of this partition", "Drop and rebuild this index."
-            raise CorruptFile(partition, 0, expected=expected, found=f"'{found[0].file_id}'", hint=hint)
-        return own
+        return own or found
 
     def group_ids(self, partition: str) -> list[MetadataGroupId]:
         """The ids of a partition's file groups, one for each file. One list request."""
