@@ -83,10 +83,10 @@ def make_table(
 
 
 def _refuse_never_written(stored: Mapping[str, str], uri: str) -> None:
-    """Refuse a table whose own properties would refuse each write to it.
+    """Refuse facts of a table, and indexes that its options ask for, with which it could be read only.
 
     Example: a record index is made of stored record keys, which a table without meta fields has not.
-    Raises: Unsupported.
+    Raises: Unsupported; Invalid for an index without the one that it needs.
     """
     config = table_config(stored, path=uri)
     refuse_unwritable(config, uri)
