@@ -31,6 +31,8 @@ from pyhudi.services.bootstrap.rows import SourceRows
 from pyhudi.services.bootstrap.run import BootstrapJob, OnProgress, run_bootstrap
 from pyhudi.services.bootstrap.settings import SELECTOR, BootstrapSettings
 from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.metadata.indexes import refuse_absent
+from pyhudi.services.stored_defaults import check_defaults
 from pyhudi.storage.open import parse_location
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.storage.scratch import sweep_once
@@ -197,6 +199,8 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
 
     found = look_at_source(call.source, call.new, modes, settings, executor)
     check_table_facts(call.options, found.config.facts())
+    check_defaults(found.config, merge_options(write=None, opened=None, table=found.properties))
+    refuse_absent(found.config, settings)
     unknown = next((name for name in call.columns if name not in found.schema.names), None)
     if unknown is not None:
         raise Invalid(

@@ -11,8 +11,7 @@ from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, re
 from pyhudi.format.struct_fields import with_fields
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact
-from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.metadata.indexes import refuse_absent
+from pyhudi.services.stored_defaults import check_defaults
 from pyhudi.table.facts.bucket_facts import new_bucket_counts
 from pyhudi.table.facts.config import TableType, table_config
 from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
@@ -21,7 +20,6 @@ from pyhudi.txn.action.session import TableAccess, refuse_unwritable
 from pyhudi.write.input.key_settings import refuse_unwritable_keys
 from pyhudi.write.input.left_out import as_path_texts
 from pyhudi.write.input.schema import refuse_unordered_types, refuse_unread_mark
-from pyhudi.write.settings import WriteSettings
 
 
 def make_table(
@@ -39,8 +37,6 @@ def make_table(
     load_named(properties)
     given = merge_options(write=properties, opened=None, table={})
     refuse_stored_callback(given)
-    WriteSettings.from_options(given)
-    AfterCommitSettings.from_options(given)
 
     keys = column_names(record_key, what="record_key")
     partitions = column_names(partition_by, what="partition_by", has_kinds=True)
@@ -83,11 +79,11 @@ def make_table(
 
 
 def _refuse_never_written(stored: Mapping[str, str], uri: str) -> None:
-    """Refuse facts of a table, and indexes that its options ask for, with which it could be read only.
+    """Refuse facts of a table, and options that it shall store, with which it could be read only.
 
     Example: a record index is made of stored record keys, which a table without meta fields has not.
-    Raises: Unsupported; Invalid for an index without the one that it needs.
+    Raises: Unsupported, Invalid.
     """
     config = table_config(stored, path=uri)
     refuse_unwritable(config, uri)
-    refuse_absent(config, WriteSettings.from_options(merge_options(write=None, opened=None, table=stored)))
+    check_defaults(config, merge_options(write=None, opened=None, table=stored))

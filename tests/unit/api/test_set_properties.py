@@ -104,6 +104,23 @@ def test_a_text_that_no_file_holds_makes_no_table() -> None:
     assert list(storage.list("", recursive=True)) == []
 
 
+@pytest.mark.parametrize(
+    "made,said",
+    [
+        ({}, "expected a table of type MERGE_ON_READ"),
+        ({"table_type": "MERGE_ON_READ"}, "expected the bucket index with a fixed number of buckets, found"),
+        ({"table_type": "MERGE_ON_READ", "table_version": 6}, "expected table version 8 or 9, found 6"),
+    ],
+)
+def test_a_mode_of_writers_that_the_table_cannot_have_makes_no_table(made: dict[str, Any], said: str) -> None:
+    storage = MemoryStorage()
+    with pytest.raises((Invalid, Unsupported), match=said):
+        Handles(storage).create(
+            properties={"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}, **made
+        )
+    assert list(storage.list("", recursive=True)) == []
+
+
 def test_an_index_that_the_version_lacks_is_refused() -> None:
     table = new_table(table_version=6)
     with pytest.raises(Unsupported, match="tables of version 6 have none such"):

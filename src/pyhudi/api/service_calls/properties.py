@@ -10,16 +10,12 @@ from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
 from pyhudi.options.names import canonical_name, check_known
 from pyhudi.options.resolve import check_table_facts, merge_options, option_texts
-from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.metadata.indexes import refuse_absent
-from pyhudi.table.facts.bucket_facts import facts_of_table
+from pyhudi.services.stored_defaults import check_defaults
 from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.properties_file import recover_table_properties, replace_table_properties
 from pyhudi.table.facts.stored_options import changed_options
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.txn.locks.waiting import awaited_hold
-from pyhudi.write.input.source import Operation
-from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
 
 
@@ -79,11 +75,7 @@ def _checked(handle: TableHandle, changes: Mapping[str, str | None]) -> tuple[Ma
     after = table_config(changed_options(config, changes), path=handle.access.location.uri)
     merged = merge_options(write=None, opened=handle.options, table=after.properties)
     check_table_facts(merged, after.facts())
-    AfterCommitSettings.from_options(merged)
-    settings = WriteSettings.from_options(merged)
-    refuse_absent(after, settings)
-    buckets = facts_of_table(after, settings.bucket_options)
-    refuse_unfit_for_non_blocking(after, buckets, Operation.UPSERT, settings)
+    settings = check_defaults(after, merged)
 
     locked_access(handle.access, LockSettings.from_options(callers, after.properties))
     lock = LockSettings.from_options(callers, config.properties)

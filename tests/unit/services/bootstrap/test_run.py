@@ -328,6 +328,11 @@ def test_places_and_arguments_that_make_no_table_are_refused(tmp_path: Path) -> 
     assert "ordering column 'no'" in _refused(tmp_path, "source", "table", ordering="no")
     bucket = {"hoodie.index.type": "BUCKET"}
     assert "not cut by buckets" in _refused(tmp_path, "source", "table", properties=bucket)
+    alone = {"hoodie.metadata.index.secondary.column": "v"}
+    for given in ("properties", "options"):
+        assert "expected a global record index beside" in _refused(tmp_path, "source", "table", **{given: alone})
+    unfit = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    assert "expected a table of type MERGE_ON_READ" in _refused(tmp_path, "source", "table", properties=unfit)
     style = {"hoodie.datasource.write.hive_style_partitioning": "false"}
     assert "as the source's folders are named" in _refused(tmp_path, "source", "table", properties=style)
     assert "expected one of MetadataOnly" in _refused(
