@@ -111,9 +111,9 @@ class TableConfig:
     @property
     def has_known_statistics(self) -> bool:
         """Whether Apache Hudi reads what base files state of their columns. Where it does not, its statistics of a
-        partition are those of logs alone, as if the base files had no rows. Seen: 1.2.0, HFILE and LANCE.
+        partition are those of logs alone, as if the base files had no rows. Seen: 1.2.0, ORC, HFILE and LANCE.
         """
-        return self.base_format in ("PARQUET", "ORC")
+        return self.base_format == "PARQUET"
 
     @property
     def has_parquet_metafiles(self) -> bool:
