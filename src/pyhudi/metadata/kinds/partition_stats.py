@@ -15,7 +15,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
 from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.metadata.keys import partition_stats_keys
-from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
 from pyhudi.metadata.check.bounds import beyond
 from pyhudi.metadata.check.differences import Difference
 from pyhudi.metadata.derive.changed_groups import changed_groups, slices_after
@@ -34,6 +34,7 @@ from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery
 from pyhudi.table.prune.pruning import PrunedBy, match_partitions
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.table.view.undoings import newest_undoings
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,10 @@ class PartitionStatsPruner(IndexPruner):
             return None
         sure = _SureStatistics(self.indexes, partitions)
         may = match_partitions(sure, query.predicate, partitions, besides=query.besides)
-        kept = list(compress(partitions, may.tolist()))
-        return kept, [PrunedBy(self.label, partitions=len(partitions) - len(kept))]
+        ruled_out = set(compress(partitions, (~may).tolist()))
+        ruled_out -= _of_writes_undone(self.indexes, sorted(ruled_out))
+        kept = [partition for partition in partitions if partition not in ruled_out]
+        return kept, [PrunedBy(self.label, partitions=len(ruled_out))]
 
     def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
         """All that is stored."""
@@ -130,6 +133,26 @@ class _SureStatistics:
             return None
         found = _read(self.indexes, column, partitions)
         return None if found is None or self._keys is None else _of_all_rows(found, self._keys)
+
+
+def _of_writes_undone(indexes: MetadataIndexes, partitions: Sequence[str]) -> set[str]:
+    """The partitions whose statistics may be of a write that was rolled back, and of none since.
+
+    Their newest commit time is of no committed write, or is earlier than a rollback of the partition's files: the write
+    may have deleted rows alone. Once the rollback is archived it is no longer seen.
+    Seen: 1.0.2, 1.1.1, 1.2.0, whose rollbacks build the index first where the table has none, and do not renew it.
+    """
+    commits = _read(indexes, pa.field(COMMIT_TIME, pa.string()), partitions) if partitions else None
+    if commits is None:
+        return set()
+
+    undone = newest_undoings(indexes.storage, indexes.timeline)
+    newest = zip(*(commits.column(name).to_pylist() for name in ("partition", "max")), strict=True)
+    return {
+        partition
+        for partition, time in newest
+        if time is not None and (not indexes.timeline.is_committed(time) or time < undone.get(partition, ""))
+    }
 
 
 class PartitionStatsKind(IndexKind):
