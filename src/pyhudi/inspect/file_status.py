@@ -1,15 +1,15 @@
 """Whether a data file is there, or which action deleted it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
 from pyhudi.format.names import join
-from pyhudi.format.timeline.action_files import decode_restore_metadata
 from pyhudi.format.timeline.records import CleanPartitionMetadata, RollbackPartitionMetadata
 from pyhudi.inspect.services import read_cleans, read_rollbacks
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.table.view.undoings import read_restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,8 @@ def _deletions(table: HudiTable, snapshot: Snapshot) -> Iterator[tuple[str, str,
         yield "rollback", instant.requested, _names(undone.partition_metadata)
     for instant in reversed(snapshot.timeline.instants):
         if instant.action == "restore" and instant.is_completed:
-            path = snapshot.timeline.layout.path(instant)
-            done = decode_restore_metadata(snapshot.storage.get(path), path=path)
-            rollbacks: Iterable[Mapping[str, RollbackPartitionMetadata]] = (
-                one.partition_metadata for several in done.rollbacks.values() for one in several if one is not None
-            )
-            yield "restore", instant.requested, {name for one in rollbacks for name in _names(one)}
+            rollbacks = read_restore(snapshot.storage, snapshot.timeline, instant)
+            yield "restore", instant.requested, {name for one in rollbacks for name in _names(one.partition_metadata)}
 
 
 def _names(by_partition: Mapping[str, RollbackPartitionMetadata] | Mapping[str, CleanPartitionMetadata]) -> set[str]:

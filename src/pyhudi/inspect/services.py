@@ -8,13 +8,13 @@ from pyhudi.errors import NotFound
 from pyhudi.format.timeline.action_files import (
     decode_compaction_plan,
     decode_requested_replace,
-    decode_rollback_metadata,
 )
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata, RollbackMetadata
 from pyhudi.table.view.cleaned import read_pending_plan
 from pyhudi.table.view.commits import read_clean
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.table.view.undoings import read_rollback
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,7 @@ def read_rollbacks(table: HudiTable) -> Iterator[tuple[Instant, RollbackMetadata
     snapshot = table._access.snapshot()
     for instant in reversed(snapshot.timeline.instants):
         if instant.action == "rollback" and instant.is_completed:
-            path = snapshot.timeline.layout.path(instant)
-            yield instant, decode_rollback_metadata(snapshot.storage.get(path), path=path)
+            yield instant, read_rollback(snapshot.storage, snapshot.timeline, instant)
 
 
 def read_cleans(table: HudiTable, *, archived: bool = False) -> Iterator[tuple[Instant, CleanMetadata]]:

@@ -7,7 +7,7 @@ from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.format.keys.bucket_counts import counts_path
 from pyhudi.format.keys.hashing_metadata import HashingFileName, ring_folder
 from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
-from pyhudi.format.timeline.action_files import decode_rollback_metadata, decode_rollback_plan
+from pyhudi.format.timeline.action_files import decode_rollback_plan
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import (
     InstantInfo,
@@ -18,6 +18,7 @@ from pyhudi.format.timeline.records import (
 )
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.undoings import read_rollback
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import read_markers
 from pyhudi.txn.undo.data_files import only_data_files
@@ -64,9 +65,8 @@ def read_rolled_back(storage: Storage, timeline: Timeline, *, since: str) -> set
     found = set(read_pending_plans(storage, timeline))
     for instant in timeline:
         if instant.action == "rollback" and instant.is_completed and instant.requested > since:
-            path = timeline.layout.path(instant)
             with suppress(NotFound):  # archived since the timeline was listed, so it has long been finished
-                found.update(decode_rollback_metadata(storage.get(path), path=path).commits_rollback)
+                found.update(read_rollback(storage, timeline, instant).commits_rollback)
     return found
 
 
