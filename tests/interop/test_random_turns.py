@@ -40,6 +40,7 @@ class Turns:
             "hoodie.index.type": self.draw.choice(indexes),
             **self.draw.choice([STATISTICS, {"hoodie.metadata.index.column.stats.enable": False}]),
         }
+        self.compactions = ["compact"] if kind is SharedLogs else []
         self.options = {**kept, **FEW, "hoodie.clean.automatic": False}
         self.shared = kind(folder / "turns", Shape("turns", properties=kept), version=version)
         self.shared.bulk_insert(rows(key_range(0, 40), turn=1))
@@ -48,8 +49,7 @@ class Turns:
         hudi.sql(f"CREATE TABLE {self.name} USING hudi LOCATION '{self.shared.path}'")
 
     def go(self) -> None:
-        for turn in range(TURNS):
-            self.turn += 1
+        for self.turn in range(2, 2 + TURNS):
             act = self.draw.choice(
                 [self.we_write, self.we_serve, self.they_write, self.they_write, self.they_roll_back]
             )
@@ -59,7 +59,7 @@ class Turns:
                 if LIMIT in refused.text:
                     return
                 raise
-            self.check(with_hudi=turn % 4 == 3)
+            self.check(with_hudi=self.turn % 4 == 1)
         self.check(with_hudi=True)
 
     def we_write(self) -> None:
@@ -68,15 +68,13 @@ class Turns:
         self.shared.delete(self.draw.sample(sorted(self.shared.model.rows), 2))
 
     def we_serve(self) -> None:
-        name = self.draw.choice(
-            ["clean", "cluster", "archive", *["compact"] * (self.shared.table_type == "MERGE_ON_READ")]
-        )
+        name = self.draw.choice(["clean", "cluster", "archive", *self.compactions])
         self.done.append(f"we {name}")
         getattr(self.shared.ours, name)()
 
     def they_write(self) -> None:
         names = ["upsert", "upsert", "delete", "clean", *["cluster"] * (self.hudi.version != "1.0.2")]
-        name = self.draw.choice([*names, *["compact"] * (self.shared.table_type == "MERGE_ON_READ")])
+        name = self.draw.choice([*names, *self.compactions])
         self.done.append(f"Apache Hudi: {name}")
         options = {**self.options, **INLINE.get(name, {})}
         if name == "delete":
