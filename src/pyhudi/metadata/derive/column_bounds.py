@@ -38,13 +38,13 @@ from pyhudi.table.view.snapshot import Snapshot
 class IndexedColumn:
     """A column whose bounds are kept.
 
-    `name`: for a field within a record the names joined by dots, as in `home.city`. `has_type_of_none`: files without
-    any row, such as a log of deletes alone, have the column's value type; else they have NULL.
+    `name`: for a field within a record the names joined by dots, as in `home.city`. `types_empty_files`: files without
+    any row, such as a log of deletes alone, get the column's value type; else they get NULL.
     """
 
     name: str
     type: pa.DataType
-    has_type_of_none: bool = False
+    types_empty_files: bool = False
 
     @property
     def top(self) -> str:

@@ -164,14 +164,15 @@ def _stored(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, name
     count = len(bounds)
     ordinal, info = value_type_of(column.type) if version is StatsVersion.V2 else (None, None)
 
-    is_empty = pc.and_(pc.equal(bounds.column("value_count"), 0), pc.equal(bounds.column("null_count"), 0))
-    if column.has_type_of_none:
-        is_empty = pa.repeat(False, count)
+    if column.types_empty_files:
+        is_untyped = pa.repeat(False, count)
+    else:
+        is_untyped = pc.and_(pc.equal(bounds.column("value_count"), 0), pc.equal(bounds.column("null_count"), 0))
     types, infos = pa.nulls(count, pa.int8()), pa.nulls(count, pa.string())
     if ordinal is not None:
         none = pa.scalar(int(ValueType.NULL), pa.int8())
-        types = pc.if_else(is_empty, none, pa.scalar(int(ordinal), pa.int8()))
-        infos = pc.if_else(is_empty, pa.scalar(None, pa.string()), pa.scalar(info, pa.string()))
+        types = pc.if_else(is_untyped, none, pa.scalar(int(ordinal), pa.int8()))
+        infos = pc.if_else(is_untyped, pa.scalar(None, pa.string()), pa.scalar(info, pa.string()))
 
     return pa.table(
         [

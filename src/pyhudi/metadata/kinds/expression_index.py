@@ -72,7 +72,7 @@ class ExpressionIndex:
         Seen: the name is the column's, the type the expression's. 1.2.0 merges the bounds of all files of a partition,
         and refuses those of another type, NULL too.
         """
-        return IndexedColumn(self.source, self.type, has_type_of_none=True)
+        return IndexedColumn(self.source, self.type, types_empty_files=True)
 
 
 def is_expression_index(partition: str) -> bool:

@@ -103,7 +103,7 @@ def _refuse(session: WriteSession, target: Instant) -> None:
     # The table goes back to the commit before, whose files must all be there.
     refuse_cleaned_below(snapshot, target, metadata, asked=f"rollback of '{requested}'")
     if before is not None:
-        refuse_cleaned(snapshot, before, asked=f"rollback of '{requested}'")
+        refuse_cleaned(snapshot, before, asked=f"rollback of '{requested}' to the state of '{before}'")
     elif timeline.archived_writes():
         raise Invalid(f"rollback of '{requested}': expected the commit before it on the active timeline, where none is")
 
