@@ -268,6 +268,9 @@ def _conflict_rules(
         doubled_for=frozenset(task.base_instant for task in plan.doubled if task.base_instant is not None),
         schema_before=prepared.schema_before,
         brings=describe_changes(prepared.schema_before, prepared.schema_text),
+        new_schemas=_known_schemas(config, prepared.schema_text)
+        if prepared.schema_text != prepared.schema_before
+        else frozenset(),
     )
 
 

@@ -62,30 +62,24 @@ def read_stated_schema(storage: Storage, timeline: Timeline, create_schema: str 
 
     The schema is the one of the newest completed write that states one, archived writes included. If no write does, it
     is the schema that the table was created with, or None. Spec: format/actions.md section 1.2.
-    Usually one get, and another one where a service completed last.
+    Usually one get, and another one for each service that completed after the last write.
 
-    Seen: a clustering of 1.2.0 states a schema without numbers, whatever the table has. So the write before it is asked
-    for them (`WriteOperationType.canUpdateSchema`).
+    Services do not count while a write is active: they state the columns of the time when they were planned, and a
+    write that began earlier may have brought others since. Seen: Apache Hudi passes over them, too
+    (`WriteOperationType.canUpdateSchema`); a clustering of 1.2.0 states no numbers of columns, whatever the table has.
     """
+    of_service: StatedSchema | None = None
     for instant in _newest_first(timeline):
+        if of_service is not None and not timeline.is_active(instant):
+            break
         metadata = read_commit(storage, timeline, instant)
         extra = metadata.extra_metadata
         if text := extra.get(SCHEMA):
-            latest = extra.get(LATEST_SCHEMA) or None
-            if latest is None and metadata.operation_type in SERVICES:
-                latest = _latest_before(storage, timeline, instant)
-            return StatedSchema(without_meta_fields(text), latest)
-    return StatedSchema(create_schema)
-
-
-def _latest_before(storage: Storage, timeline: Timeline, service: Instant) -> str | None:
-    """The numbered schema of the newest active write before a service that is none itself."""
-    for instant in reversed(timeline.completed_writes):
-        if instant.requested < service.requested:
-            metadata = read_commit(storage, timeline, instant)
-            if metadata.operation_type not in SERVICES and SCHEMA in metadata.extra_metadata:
-                return metadata.extra_metadata.get(LATEST_SCHEMA) or None
-    return None
+            stated = StatedSchema(without_meta_fields(text), extra.get(LATEST_SCHEMA) or None)
+            if metadata.operation_type not in SERVICES:
+                return stated
+            of_service = of_service or stated
+    return of_service or StatedSchema(create_schema)
 
 
 def _newest_first(timeline: Timeline) -> Iterator[Instant]:

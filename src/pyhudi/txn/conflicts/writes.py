@@ -32,7 +32,7 @@ class WriteRules:
     file group that a pending clustering is about to take: the clustering gives way. `doubles_rows`: planned anew, it
     also writes to what a pending resizing makes. `doubled_for`: the requested times of the resizings for which it did.
     `schema_before`: the table's schema before the write. `brings`: what the write changes in it, in words; empty if
-    nothing.
+    nothing. `new_schemas`: the schema that the write brings, as `schemas`; empty if it leaves the schema as it is.
     """
 
     looks_keys_up: bool
@@ -48,6 +48,7 @@ class WriteRules:
     doubled_for: frozenset[str] = frozenset()
     schema_before: str | None = None
     brings: str = ""
+    new_schemas: frozenset[str | None] = frozenset()
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -207,6 +208,11 @@ def _clashes(
     """
     if other.schema is not None and (other.alters_columns or other.schema not in rules.schemas):
         yield f"changed the table's schema{_both_changes(other.schema, rules)}"
+    # The table's columns are those that the write states which began last.
+    elif rules.new_schemas and other.schema is not None and other.requested > mine.requested:
+        if other.schema not in rules.new_schemas:
+            brings = rules.brings or "other than names and types"
+            yield f"began later, completed earlier, and hides what this write changes in the table's schema ({brings})"
 
     if shared := _shared(mine, other, rules, planned, are_apart=are_apart):
         partition, file_id = min(shared)
