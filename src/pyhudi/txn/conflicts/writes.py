@@ -206,11 +206,10 @@ def _clashes(
 
     `planned`: the file groups in the plans of pending services. `are_apart`: the two wrote no key in common.
     """
-    if other.schema is not None and (other.alters_columns or other.schema not in rules.schemas):
-        yield f"changed the table's schema{_both_changes(other.schema, rules)}"
-    # The table's columns are those that the write states which began last.
-    elif rules.new_schemas and other.schema is not None and other.requested > mine.requested:
-        if other.schema not in rules.new_schemas:
+    if other.schema is not None:
+        if other.alters_columns or other.schema not in rules.schemas:
+            yield f"changed the table's schema{_both_changes(other.schema, rules)}"
+        elif _hides(other, mine, rules):
             brings = rules.brings or "other than names and types"
             yield f"began later, completed earlier, and hides what this write changes in the table's schema ({brings})"
 
@@ -244,6 +243,11 @@ def _clashes(
     sought = grown if rules.is_global and rules.missed else grown & rules.missed
     if sought:
         yield f"added rows to partition '{min(sought)}', maybe with keys that this delete did not find,"
+
+
+def _hides(other: Change, mine: Change, rules: WriteRules) -> bool:
+    """Whether nobody would see the schema that a write brings: the table's is that of the write that began last."""
+    return bool(rules.new_schemas) and other.requested > mine.requested and other.schema not in rules.new_schemas
 
 
 def _both_changes(schema: str, rules: WriteRules) -> str:
