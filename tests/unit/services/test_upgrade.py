@@ -195,6 +195,28 @@ def test_a_downgrade_leaves_no_log_behind_that_would_be_taken_for_a_newer_one() 
     assert not [f.path for f in table._access.storage.list("oslo") if ".log." in f.path]
 
 
+@pytest.mark.parametrize("before,after", [(8, 6), (9, 6), (8, 5)])
+def test_rows_stay_where_cleans_follow_a_restore_to_before_a_downgrade(tmp_path: Path, before: int, after: int) -> None:
+    """Logs of version 8 are named after their write. A clean took each for a slice, and took the base file away."""
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
+        table_version=before,
+        properties={"hoodie.metadata.enable": "false", "hoodie.clean.commits.retained": "1"},
+    )  # fmt: skip
+    table.bulk_insert(arrow([Row("a", "oslo", 1, 1), Row("b", "oslo", 1, 1)]))
+    saved = table.upsert(arrow([Row("a", "oslo", 2, 2)])).requested
+    table.savepoint(saved)
+    table.downgrade(after)
+    table.restore(saved)
+    table.delete_savepoint(saved)
+    for ts in (3, 4, 5):
+        table.upsert(arrow([Row("a", "oslo", ts, ts)]))
+        table.clean()
+
+        found = read_rows(table.scan().to_arrow()).values()
+        assert [stored.row for stored in found] == [Row("a", "oslo", ts, ts), Row("b", "oslo", 1, 1)]
+
+
 def test_a_slice_of_before_an_upgrade_ends_before_the_next_one_whatever_the_dates_of_copied_files_say() -> None:
     """Logs of version 6 are named after the write that made their slice. If that seemed to complete after the next base
     file began, Apache Hudi would lay them upon it (`tests/interop/test_versions.py`)."""

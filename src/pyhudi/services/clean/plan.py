@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
-from pyhudi.table.view.file_system_view import FileSlice, LogSlicing, all_slices
+from pyhudi.table.view.file_system_view import FileSlice, LogSlicing, whole_slices
 from pyhudi.table.view.listing import ListedFile
 from pyhudi.timeline.active import Timeline
 
@@ -112,7 +112,7 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     safe = {file_id for file_id, group_files in by_id.items() if len(group_files) == 1 and file_id not in replaced}
     alone = [by_id.pop(file_id)[0] for file_id in safe]
     doubtful = [file for group_files in by_id.values() for file in group_files]
-    groups = all_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
+    groups = whole_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
     by_group = _names_by_group(doubtful)
 
     gone: set[str] = set()
@@ -130,7 +130,7 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
             gone |= {name for file_slice in outdated for name in _names(file_slice, by_group)} - kept_names
 
     if gone and not has_live:
-        has_live = bool(all_slices(partition, alone, rules.timeline, slicing=rules.slicing))
+        has_live = bool(whole_slices(partition, alone, rules.timeline, slicing=rules.slicing))
     return PartitionClean(tuple(sorted(gone)), is_replaced=bool(gone) and not has_live)
 
 
@@ -140,7 +140,7 @@ def needed_by_newest(partition: str, files: Sequence[ListedFile], rules: CleanRu
     by_group = _names_by_group(files)
 
     needed: set[str] = set()
-    for file_id, slices in all_slices(partition, files, rules.timeline, slicing=rules.slicing).items():
+    for file_id, slices in whole_slices(partition, files, rules.timeline, slicing=rules.slicing).items():
         for file_slice in slices:
             is_newest = file_slice is slices[0] and file_id not in replaced
             if is_newest or _is_protected(file_slice, slices, replaced.get(file_id), rules.protected):

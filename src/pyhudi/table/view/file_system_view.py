@@ -1,7 +1,7 @@
 """File groups and their slices: which of a partition's files a reader of a timeline may see."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from pyhudi.format.names import BaseFileName, LogFileName
@@ -182,6 +182,30 @@ def all_slices(
         if slices:
             found[file_id] = tuple(_slice(partition, file_id, groups[file_id], slices, base) for base in newest_first)
     return found
+
+
+def whole_slices(
+    partition: str, files: Iterable[ListedFile], timeline: Timeline, *, slicing: LogSlicing
+) -> dict[str, tuple[FileSlice, ...]]:
+    """As `all_slices`, but with logs that lie in no slice of a base file put to the base file that a reader needs.
+
+    That is the newest base file before them; logs that are older than every base file make one slice. Such logs are
+    those named after a compaction that is pending or was taken back, and those that were named after their own write
+    before a downgrade. Who deletes one slice without the other takes rows away.
+    """
+    found = all_slices(partition, files, timeline, slicing=slicing)
+    return {file_id: tuple(reversed(_joined(reversed(slices)))) for file_id, slices in found.items()}
+
+
+def _joined(slices: Iterable[FileSlice]) -> list[FileSlice]:
+    """Each slice without a base file joined to the one before. `slices`: of one file group, oldest first."""
+    joined: list[FileSlice] = []
+    for piece in slices:
+        if joined and piece.base_file is None:
+            joined[-1] = replace(joined[-1], log_files=joined[-1].log_files + piece.log_files)
+        else:
+            joined.append(piece)
+    return joined
 
 
 def _logs_by_slice(group: _Group, timeline: Timeline, slicing: LogSlicing) -> dict[str, list[LogFile]]:

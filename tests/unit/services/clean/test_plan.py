@@ -22,7 +22,7 @@ from pyhudi.services.clean.plan import (
     plan_partition,
 )
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
-from pyhudi.table.view.file_system_view import SliceByCompletion
+from pyhudi.table.view.file_system_view import LogSlicing, SliceByCompletion, SliceByName
 from pyhudi.table.view.listing import ListedFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import timeline_layout
@@ -63,10 +63,12 @@ def rules(
     versions: int = 3,
     replaced: dict[str, int] | None = None,
     protected: Protected | None = None,
+    slicing: LogSlicing | None = None,
 ) -> CleanRules:
     groups = {"p": {group: at(n) for group, n in (replaced or {}).items()}}
     start = at(earliest) if earliest is not None else None
-    return CleanRules(policy, versions, start, timeline, SliceByCompletion(), groups, protected or Protected())
+    slicing = slicing or SliceByCompletion()
+    return CleanRules(policy, versions, start, timeline, slicing, groups, protected or Protected())
 
 
 def planned(names: Iterable[str], of: CleanRules) -> PartitionClean:
@@ -221,6 +223,27 @@ def test_log_files_and_change_logs_go_with_their_slice() -> None:
     new = {base("g", 3), base("g", 5), f".g_{at(4)}.log.1_0-0-0"}
 
     assert set(planned(old | new, rules(timeline, 5)).names) == old
+
+
+@pytest.mark.parametrize("policy", list(CleanPolicy))
+def test_logs_named_after_their_own_write_go_and_stay_with_the_base_file_below_them(policy: CleanPolicy) -> None:
+    """So they are named after a downgrade to version 6, and after a compaction that was taken back."""
+    timeline = timeline_of(*(write(n, "deltacommit") for n in range(1, 8)))
+    own = {base("g", 1), *(f".g_{at(n)}.log.1_0-0-0" for n in (2, 3))}
+    newer = {base("g", 4), *(f".g_{at(n)}.log.1_0-0-0" for n in (5, 6))}
+
+    def gone(names: set[str], earliest: int, reader: int | None = None) -> set[str]:
+        of = rules(
+            timeline, None if policy is CleanPolicy.VERSIONS else earliest, policy=policy, versions=1,
+            protected=Protected(readers=(at(reader),) if reader else ()), slicing=SliceByName(),
+        )  # fmt: skip
+        assert own | newer != names or needed_by_newest("p", listed(names), of) >= newer
+        return set(planned(names, of).names)
+
+    assert not gone(own, 7)
+    assert gone(own | newer, 7) == own
+    assert not gone(own | newer, 7, reader=3)
+    assert policy is CleanPolicy.VERSIONS or not gone(own | newer, 3)
 
 
 def test_what_a_lost_task_attempt_left_goes_with_its_slice() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pyhudi.format.names import LogFileName
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.table.view.file_system_view import FileSlice, SliceByCompletion, SliceByName, latest_slices
+from pyhudi.table.view.file_system_view import FileSlice, SliceByCompletion, SliceByName, latest_slices, whole_slices
 from pyhudi.table.view.listing import ListedFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import timeline_layout
@@ -186,3 +186,13 @@ def test_a_log_that_carries_a_pending_compaction_stands_upon_the_base_file_befor
 
     assert piece.base_instant == t(1)
     assert logs(piece) == [f"{t(1)}.1", f"{t(2)}.1", f"{t(5)}.1"]
+
+
+def test_whole_slices_have_the_logs_that_lie_in_no_slice_of_a_base_file() -> None:
+    files = [base("g", 3), base("g", 6), log("h", 1), *(log("g", n) for n in range(1, 6))]
+    found = whole_slices("p", files, timeline(*range(1, 7)), slicing=SliceByName())
+
+    assert [piece.base_instant for piece in found["g"]] == [t(6), t(3), t(1)]
+    assert [len(piece.log_files) for piece in found["g"]] == [0, 3, 2]
+    assert [log.name.instant for log in found["g"][1].log_files] == [t(3), t(4), t(5)]
+    assert [len(piece.log_files) for piece in found["h"]] == [1]
