@@ -23,6 +23,7 @@ class Timeline:
     """Every instant of the active timeline at its highest state, ordered by requested time.
 
     `until`: for time travel, the last requested time whose write is seen; None for now.
+    `completed_until`: for a range of completion times, the last one whose write is seen; None for now, and on layout 1.
     `history`: the archived instants. Asking for them costs requests.
     `log_compactions`: the requested times of the log compactions on this timeline, in any state. They are kept apart
     because a completed log compaction is named a delta commit.
@@ -35,6 +36,7 @@ class Timeline:
     history: History = field(default_factory=NoHistory, compare=False, repr=False)
     log_compactions: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     undone: frozenset[str] = frozenset()
+    completed_until: str | None = None
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -44,7 +46,10 @@ class Timeline:
         """Completed instants that may have written data, ordered by requested time."""
         writes = (i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
         seen = (i for i in writes if self.until is None or i.requested <= self.until)
-        return tuple(i for i in seen if i.requested not in self.undone)
+        return tuple(i for i in seen if i.requested not in self.undone and not self._is_late(i))
+
+    def _is_late(self, instant: Instant) -> bool:
+        return self.completed_until is not None and (instant.completed or "") > self.completed_until
 
     @cached_property
     def pending(self) -> tuple[Instant, ...]:
@@ -96,11 +101,22 @@ class Timeline:
             return False
         if self.until is not None and requested > self.until:
             return False
+        if requested in self._late:
+            return False
         if self.start is None:
             return False
         if requested < self.start:
             return True
         return requested < max(self.completed_requested_times, default="") and requested in self._archived_since_start
+
+    @cached_property
+    def _late(self) -> frozenset[str]:
+        """The requested times of the writes that completed after the last one that is seen."""
+        if self.completed_until is None:
+            return frozenset()
+        active = (i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS and self._is_late(i))
+        archived = self.archived_writes(completed_after=self.completed_until)
+        return frozenset(i.requested for i in (*active, *archived))
 
     @cached_property
     def _archived_since_start(self) -> frozenset[str]:
@@ -174,6 +190,11 @@ class Timeline:
     def up_to(self, requested: str) -> "Timeline":
         """This timeline as time travel to `requested` sees it. Spec: format/queries.md section 1, "Time travel"."""
         return replace(self, until=requested)
+
+    def completed_by(self, completed: str) -> "Timeline":
+        """This timeline as it was when this completion time had passed. Only where completion times are stored."""
+        assert self.layout.has_completion_times
+        return replace(self, completed_until=completed)
 
 
 def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Timeline:

@@ -237,7 +237,9 @@ class _Planning:
 
         logs = tuple((str(stat.path), self._size(piece.partition, stat)) for stat in stats if stat.is_log)
         if len(logs) == len(stats):
-            return self._with_slices(replace(piece, kind=PieceKind.APPENDED, logs=logs), stats, before, after)
+            appended = replace(piece, kind=PieceKind.APPENDED, logs=logs)
+            appended, missing = self._with_slices(appended, stats, before, after)
+            return appended, missing or self._missing_below(appended)
 
         if before is None and all(_previous(stat) is None for stat in stats):
             piece = replace(piece, kind=PieceKind.INSERTED, after=after)
@@ -267,6 +269,25 @@ class _Planning:
         slice is gone; an older slice may still be there for a savepoint. A group of which neither a file is there nor
         a clean deleted one had no row: a writer that died had begun it.
         """
+        cleaned = self._cleaned_before(piece)
+        return cleaned or (None if piece.before is None else self._missing(piece.partition, piece.before.paths))
+
+    def _missing_below(self, piece: ChangePiece) -> str | None:
+        """The base file that a log lay upon, if it is no more.
+
+        The log itself stays if a compaction and a clean ran while its write did: it lies upon the new base file then,
+        which is later than the write. A group of logs alone never had a base file.
+        """
+        if piece.before is not None and LogFileName.parse(piece.before.path.rpartition("/")[2]) is None:
+            return None
+        names = (path.rpartition("/")[2] for path in self._files(piece.partition))
+        bases = (base for base in map(BaseFileName.parse, names) if base is not None)
+        if any(base.file_id == piece.file_id and base.requested > piece.requested for base in bases):
+            return self._cleaned_before(piece)
+        return None
+
+    def _cleaned_before(self, piece: ChangePiece) -> str | None:
+        """A file of a write's group that is newer than the slice before, and that a clean has deleted since."""
         if self._cleans is None:  # writes come by requested time, so that none before this one asks
             self._cleans = read_cleans_since(self._snapshot, just_before(piece.requested))
         stands = "" if piece.before is None else _slice_instant(piece.before)
@@ -275,7 +296,7 @@ class _Planning:
                 file_id, instant = group_and_instant(name)
                 if file_id == piece.file_id and stands < instant < piece.requested:
                     return join(piece.partition, name)
-        return None if piece.before is None else self._missing(piece.partition, piece.before.paths)
+        return None
 
     def _missing(self, partition: str, paths: Iterable[str]) -> str | None:
         """The first of these paths that is no more, or about to be deleted by a pending clean."""

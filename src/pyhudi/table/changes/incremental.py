@@ -113,7 +113,7 @@ def plan_incremental(
 
     chosen = instants_in(snapshot, span)
     latest = _latest_files(snapshot, chosen)
-    then = snapshot.at(chosen[-1].requested) if chosen else snapshot
+    then = _at_end_of(snapshot, span, chosen)
     has_logs = snapshot.config.table_type == "MERGE_ON_READ"
     cleaned = _cleaned_groups(then if has_logs else None, latest, snapshot)
     if cleaned and on_cleaned == "error":
@@ -128,6 +128,15 @@ def plan_incremental(
         commit_times=frozenset(i.requested for i in chosen), partitions=len(partitions),
         partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown, logs_as_of=then.timeline,
     )  # fmt: skip
+
+
+def _at_end_of(snapshot: Snapshot, span: CommitRange, chosen: Sequence[Instant]) -> Snapshot:
+    """The table as it was at the end of a range. A write that began in the range may have completed after it."""
+    if span.end is None or not chosen:
+        return snapshot
+    if snapshot.config.layout.has_completion_times:
+        return snapshot.completed_by(span.end)
+    return snapshot.at(chosen[-1].requested)
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,10 @@ class Snapshot:
             config = replace(config, create_schema=self.schema_text)
         return replace(self, timeline=timeline, config=config)
 
+    def completed_by(self, completed: str) -> "Snapshot":
+        """The table as it was when this completion time had passed. The listing is shared."""
+        return replace(self, timeline=self.timeline.completed_by(completed))
+
 
 def read_config(storage: Storage) -> TableConfig:
     """The facts of the table as it is now. One get.
