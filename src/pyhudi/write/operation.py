@@ -371,7 +371,7 @@ def _target(
     config = session.snapshot.config
     operation = prepared.operation
     avro_schema = with_meta_fields(prepared.schema_text)
-    ordering = tuple(name for name in config.ordering if name in prepared.spec.schema.names)
+    ordering = prepared.spec.carried_ordering
     reading = log_reading(session.snapshot)
 
     return WriteTarget(

@@ -98,8 +98,11 @@ def prepare_write(
         schema = schema.append(pa.field(LEAVES, pa.bool_()))
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
-    compared = tuple(name for name in config.compared_by if name in schema.names) if operation.is_tagged else ()
-    spec = InputSpec(schema, keys, compared, required, order=order)
+    carried = tuple(name for name in config.ordering if name in schema.names)
+    if operation is Operation.DELETE and (is_unordered or carried != config.ordering):
+        carried = ()  # some may be there as key or partition columns: a part of the values orders nothing
+    compared = tuple(name for name in config.compared_by if name in carried) if operation.is_tagged else ()
+    spec = InputSpec(schema, keys, compared, carried, required, order=order)
     if buckets is None and operation is Operation.UPSERT and keys.partition_by:
         refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
     settles = buckets is None and settles_partitions(operation, spec, settings)

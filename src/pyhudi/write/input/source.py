@@ -83,6 +83,7 @@ class InputSpec:
     """What to make of the input: its columns as the table types them, keys, and what must not be null.
 
     `schema`: the columns to carry, without meta fields. `ordering`: those among them that rows are compared by.
+    `carried_ordering`: the table's ordering columns that rows carry; of a delete all of them, or none.
     `required`: columns that the table's schema says are never null. `numbers_rows`: rows of different partitions
     will be settled against each other, so that their order must not get lost. `order`: of rows in new file groups.
     """
@@ -90,6 +91,7 @@ class InputSpec:
     schema: pa.Schema
     keys: KeySpec
     ordering: tuple[str, ...]
+    carried_ordering: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     numbers_rows: bool = False
     order: RowOrder = RowOrder.AS_ARRIVED

@@ -101,11 +101,10 @@ def tagging_of_table(
     elif looks_keys_up(operation, settings):
         stored.bring(counts)
 
-    ordering = tuple(name for name in config.ordering if name in spec.schema.names)
     tagging = Tagging(
         index=index,
-        ordering=ordering,
-        compares_stored=bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
+        ordering=spec.carried_ordering,
+        compares_stored=bool(spec.carried_ordering) and config.merge_mode is MergeMode.EVENT_TIME,
         moves=_reaches_out(operation, spec, settings) and moves,
         settles=settles_partitions(operation, spec, settings),
         drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
