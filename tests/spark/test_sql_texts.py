@@ -91,16 +91,48 @@ def test_a_query_of_a_path_is_not_written_to(mor: Sql) -> None:
 def test_spark_writes_no_files_of_its_own_into_the_folder_of_a_table(mor: Sql) -> None:
     """INSERT OVERWRITE DIRECTORY deleted the table, with its history."""
     sql, path = mor, mor.table("t").path
+    sql("CREATE TABLE p (a INT, dt STRING) USING parquet PARTITIONED BY (dt)")
     for text in (
         f"INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1",
         f"INSERT OVERWRITE LOCAL DIRECTORY 'file:{path}/dt=x' STORED AS PARQUET SELECT 1",
+        f"INSERT OVERWRITE DIRECTORY USING parquet OPTIONS (compression 'gzip', path '{path}') SELECT 1",
+        f"FROM t INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT id",
         f"CREATE TABLE plain (a INT) USING parquet LOCATION '{path}/dt=x'",
+        "CREATE TABLE plain (a INT) USING parquet LOCATION 't'",
+        f"CREATE TABLE plain (a INT) USING parquet OPTIONS ('Path' = '{path}')",
+        f"CREATE TABLE plain USING parquet OPTIONS (path = '{sql.root}/' || '{sql.database}/t') AS SELECT 1",
+        f"ALTER TABLE p SET LOCATION '{path}'",
+        f"ALTER TABLE p ADD PARTITION (dt = 'x') LOCATION '{path}/dt=x'",
+        f"EXECUTE IMMEDIATE \"ALTER TABLE p SET LOCATION '{path}'\"",
+        f"BEGIN INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1; END",
     ):
-        with pytest.raises(Unsupported, match=r"the Hudi table .*/t lies there"):
+        with pytest.raises(Unsupported, match=r"the Hudi table .*/t lies there.*choose another folder"):
             sql(text)
     sql(f"INSERT OVERWRITE DIRECTORY '{sql.root}/other' USING parquet SELECT 1")
+    sql("ALTER TABLE p ADD PARTITION (dt = 'x') LOCATION 'elsewhere'")
 
     assert sql.rows("t") == [A, B, C]
+
+
+def test_no_call_lets_spark_write_files_of_its_own_into_the_folder_of_a_table(mor: Sql) -> None:
+    sql, path, rows, catalog = mor, mor.table("t").path, mor.spark.range(1), mor.spark.catalog
+    stream = sql.spark.readStream.format("rate").load().writeStream.option("checkpointLocation", f"{sql.root}/ck")
+    for call in (
+        lambda: rows.write.format("parquet").option("path", path).mode("overwrite").saveAsTable("p"),
+        lambda: rows.write.saveAsTable("p", path=path),
+        lambda: rows.write.option("PATH", path).mode("overwrite").save(),
+        lambda: rows.writeTo("p").using("parquet").option("path", path).create(),
+        lambda: catalog.createTable("p", path=path, source="parquet", schema=rows.schema),
+        lambda: catalog.createTable("p", source="parquet", schema=rows.schema, path=f"{path}/dt=x"),
+        lambda: stream.format("parquet").start(path),
+        lambda: stream.format("parquet").option("path", path).toTable("p"),
+    ):
+        with pytest.raises(Unsupported, match=r"the Hudi table .*/t lies there.*choose another folder"):
+            call()
+
+    assert sql.rows("t") == [A, B, C]
+    rows.write.option("path", f"{sql.root}/other").saveAsTable("p")
+    assert sql("SELECT * FROM p") == [(0,)]
 
 
 def test_scripts_delete_no_files(mor: Sql) -> None:

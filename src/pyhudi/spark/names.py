@@ -16,6 +16,7 @@ from pyhudi.errors import Invalid
 from pyhudi.options.read_options import QUERY_TYPE
 from pyhudi.spark.connect.queries import named_rows
 from pyhudi.spark.connect.streams import ConnectStreams
+from pyhudi.spark.foreign_files import refuse_folder
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
@@ -49,8 +50,9 @@ def register_sql(spark: SparkSession, classes: SparkClasses) -> Callable[[SparkS
     def session_of(found: SparkSession) -> SqlSession:
         return SqlSession(found, own_sql(found))
 
-    wrap_table_writers(classes, TableCalls(session_of), writer_state)
-    wrap_streams(classes, TableStreams(session_of) if is_classic(spark) else ConnectStreams(session_of))
+    wrap_table_writers(classes, TableCalls(session_of), writer_state, refuse_folder)
+    streams = TableStreams(session_of) if is_classic(spark) else ConnectStreams(session_of)
+    wrap_streams(classes, streams, refuse_folder)
     if is_classic(spark):
         register_functions(spark, session_of)
     return session_of

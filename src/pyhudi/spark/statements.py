@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.engine.spark.connect.texts import with_frames
-from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry
 from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
 from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
@@ -23,7 +22,8 @@ from pyhudi.sql.heads import Head, Statement, find_head
 from pyhudi.sql.parameters import with_identifiers, with_literals
 from pyhudi.sql.reads import names_with_options, states_options
 from pyhudi.sql.relations import is_path
-from pyhudi.sql.words import Kind
+from pyhudi.sql.words import Name
+from pyhudi.sql.written_folders import written_folders
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -119,26 +119,20 @@ def _formatted(session: SqlSession, text: str, frames: Mapping[str, Any]) -> Ite
 
 def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
     """The answer of a statement about a Hudi table, or None for any other."""
-    if head.statement in (Statement.CREATE_TABLE, Statement.REPLACE_TABLE):
-        if _makes_hudi_table(session, head):
-            return definitions.create_table(session, head)
-        _refuse_folder(session, head, "LOCATION")
-        return None
-    if head.statement is Statement.WRITE_FOLDER:
-        _refuse_folder(session, head, "DIRECTORY")
-        return None
+    if head.statement in (Statement.CREATE_TABLE, Statement.REPLACE_TABLE) and _makes_hudi_table(session, head):
+        return definitions.create_table(session, head)
     if head.statement is Statement.CALL:
         return call_procedure(session, head) if _is_of_hudi(head) else None
     if head.statement is Statement.EXECUTE:
         return _executed(session, head)
     if head.statement is Statement.SCRIPT:
         _refuse_truncation(session, head)
-        return None
     run = (_ON_TABLES if session.is_classic else _ON_TABLES_OF_CONNECT).get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
     if run is None or entry is None:
         if run is not None:
             _refuse_path(head)
+        _refuse_folders(session, head)
         return None
     if head.statement in _CHANGES:
         refuse_base_files(entry, what=head.statement.name)
@@ -171,6 +165,7 @@ def _executed(session: SqlSession, head: Head) -> DataFrame | None:
             f"EXECUTE IMMEDIATE … USING: a statement about the Hudi table '{'.'.join(found.target)}' takes no "
             "parameters there; use spark.sql(text, args=…)"
         )
+    _refuse_folders(session, found)
     return None
 
 
@@ -192,16 +187,20 @@ def _refuse_truncation(session: SqlSession, head: Head) -> None:
             )
 
 
-def _refuse_folder(session: SqlSession, head: Head, keyword: str) -> None:
-    """Raises: Unsupported for a statement by which Spark would write its own files into a Hudi table's folder.
+def _refuse_folders(session: SqlSession, head: Head) -> None:
+    """Raises: Unsupported for a statement by which Spark would write its own files into a Hudi table's folder."""
+    for one in written_folders(head):
+        path = str(session.value(one.path)) if one.is_expression else one.path
+        what = f"{one.clause} '{path}'"
+        refuse_folder(session.spark, path, what)
+        if one.is_of_table and not path.startswith("/") and ":" not in path and _is_of_session(session, head.target):
+            database = head.target[-2] if len(head.target) > 1 else session.catalog.current_database
+            beside, _, _ = session.catalog.default_path(database, "t").rpartition("/")
+            refuse_folder(session.spark, f"{beside}/{path}", what)
 
-    `keyword`: what stands in front of the folder.
-    """
-    words = head.cursor.words
-    for word, following in pairwise(words):
-        if word.upper != keyword or following.kind is not Kind.STRING:
-            continue
-        refuse_folder(session.spark, following.text, what=f"{keyword} '{following.text}'")
+
+def _is_of_session(session: SqlSession, name: Name) -> bool:
+    return (len(name) < 3 or name[-3].lower() == CATALOG) and not session.catalog.is_elsewhere(name)
 
 
 def _makes_hudi_table(session: SqlSession, head: Head) -> bool:

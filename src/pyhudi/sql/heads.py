@@ -106,6 +106,13 @@ def _insert(cursor: Cursor, ctes: str) -> Head | None:
     return Head(Statement.INSERT, cursor.name(), cursor, ctes, overwrites=word == "OVERWRITE")
 
 
+def _from(cursor: Cursor, ctes: str) -> Head | None:
+    """`FROM … INSERT OVERWRITE DIRECTORY`; queries and inserts into tables are left to Spark."""
+    folders = (("INSERT", "OVERWRITE", "DIRECTORY"), ("INSERT", "OVERWRITE", "LOCAL", "DIRECTORY"))
+    cursor.until(*folders)
+    return None if cursor.is_done else Head(Statement.WRITE_FOLDER, (), cursor, ctes)
+
+
 def _take_table(cursor: Cursor) -> None:
     """Pass over the word TABLE, where it is no name itself."""
     following = cursor.word(1)
@@ -264,6 +271,7 @@ _CHANGES = (Statement.INSERT, Statement.UPDATE, Statement.DELETE, Statement.MERG
 
 _READERS: dict[str, _Reader] = {
     "INSERT": _insert,
+    "FROM": _from,
     "UPDATE": _update,
     "DELETE": _delete,
     "MERGE": _merge,

@@ -33,6 +33,7 @@ HEADS = [
     ("DESCRIBE t", Statement.DESCRIBE, ("t",)),
     ("DESC TABLE EXTENDED a.t", Statement.DESCRIBE, ("a", "t")),
     ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", Statement.WRITE_FOLDER, ()),
+    ("FROM a INSERT OVERWRITE DIRECTORY '/x' SELECT 1", Statement.WRITE_FOLDER, ()),
 ]
 
 
@@ -48,7 +49,7 @@ def test_a_statement_is_told_by_its_head(text: str, statement: Statement, target
     "text",
     [
         "SELECT * FROM t", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1)", "SET hoodie.x = insert",
-        "CREATE VIEW v AS SELECT 1", "DROP VIEW v", "SHOW TABLES",
+        "FROM a SELECT 'INSERT OVERWRITE DIRECTORY'", "CREATE VIEW v AS SELECT 1", "DROP VIEW v", "SHOW TABLES",
         "SELECT 'insert into t'", "", "not sql at all", "SELECT 'open",
     ],
 )  # fmt: skip

@@ -157,8 +157,7 @@ def _end_save(kind: type, save: Save, refuse: Refuse) -> None:
         state = writer_state(self)
         given = {**state["options"], **options}
         if not is_hudi(format or state["format"]):
-            if isinstance(folder := path or given.get("path"), str):
-                refuse(session_behind(self), folder, f"save('{folder}')")
+            refuse_path(refuse, session_behind(self), given if path is None else {"path": path}, "save")
             return original(self, path, format, mode, partitionBy, **options)
 
         refuse_layout(state)
@@ -183,6 +182,16 @@ def _guard(kind: type, name: str, refuse: Refuse) -> None:
         return original(self, path, *args, **kwargs)
 
     setattr(kind, name, call)
+
+
+def refuse_path(refuse: Refuse, spark: SparkSession, options: Mapping[str, object], call: str) -> None:
+    """Ask about the folder of a call that writes in another format: its option `path`, in which capitals do not count.
+
+    Raises: Unsupported for a Hudi table's.
+    """
+    for name, value in options.items():
+        if name.lower() == "path" and isinstance(value, str):
+            refuse(spark, value, f"{call} to '{value}'")
 
 
 def add_partitions(options: dict[str, object], columns: Any) -> None:

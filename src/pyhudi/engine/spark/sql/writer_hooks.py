@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pyhudi.engine.spark.classes import SparkClasses, frame_of, is_of_connect
+from pyhudi.engine.spark.classes import SparkClasses, frame_of, is_of_connect, session_behind
+from pyhudi.engine.spark.register import Refuse, refuse_path
 
 _MARK = "_pyhudi_by_name"
 _STATE = "_pyhudi_table"
@@ -49,24 +50,27 @@ class TableWrites(Protocol):
 
 
 def wrap_table_writers(
-    classes: SparkClasses, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]
+    classes: SparkClasses, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]], refuse: Refuse
 ) -> None:
-    """Wrap the classes of a kind once per process. `state_of`: what a `DataFrameWriter` was given so far."""
+    """Wrap the classes of a kind once per process. `state_of`: what a `DataFrameWriter` was given so far.
+
+    `refuse`: asked about the folder of a table in another format.
+    """
     if classes.writer.__dict__.get(_MARK):
         return
-    _wrap_save(classes.writer, writes, state_of)
+    _wrap_save(classes.writer, writes, state_of, refuse)
     _wrap_insert(classes.writer, writes, state_of)
     for name in ("createTable", "createExternalTable"):
-        _wrap_creation(classes.catalog, name, writes)
+        _wrap_creation(classes.catalog, name, writes, refuse)
     _note_calls(classes.writer_of_tables)
     for action in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
-        _wrap_action(classes.writer_of_tables, action, writes)
+        _wrap_action(classes.writer_of_tables, action, writes, refuse)
     if hasattr(classes.frame, "mergeInto"):  # from PySpark 4 on
         _wrap_merge(classes.frame, writes)
     setattr(classes.writer, _MARK, True)
 
 
-def _wrap_save(kind: Any, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]]) -> None:
+def _wrap_save(kind: Any, writes: TableWrites, state_of: Callable[[Any], Mapping[str, Any]], refuse: Refuse) -> None:
     original = kind.__dict__["saveAsTable"]
 
     @functools.wraps(original)
@@ -88,6 +92,7 @@ def _wrap_save(kind: Any, writes: TableWrites, state_of: Callable[[Any], Mapping
             partition_by=tuple(said or state["partition_by"]),
         )
         if not writes.save(frame_of(self), table):
+            refuse_path(refuse, session_behind(self), table.options, f"saveAsTable('{name}')")
             original(self, name, format, mode, partitionBy, **options)
 
     kind.saveAsTable = call
@@ -107,7 +112,7 @@ def _wrap_insert(kind: Any, writes: TableWrites, state_of: Callable[[Any], Mappi
     kind.insertInto = call
 
 
-def _wrap_creation(kind: Any, name: str, writes: TableWrites) -> None:
+def _wrap_creation(kind: Any, name: str, writes: TableWrites, refuse: Refuse) -> None:
     original = kind.__dict__[name]
 
     @functools.wraps(original)
@@ -125,6 +130,7 @@ def _wrap_creation(kind: Any, name: str, writes: TableWrites) -> None:
         session: SparkSession = self._sparkSession
         if writes.create(session, table, schema, description):
             return session.table(tableName)
+        refuse_path(refuse, session, stated, f"{name}('{tableName}')")
         more = {"description": description} if description is not None else {}
         found: DataFrame = original(self, tableName, path, source, schema, **more, **options)
         return found
@@ -181,13 +187,15 @@ def _column_name(column: Any) -> str:
     return str(column._expr) if is_of_connect(type(column)) else str(column._jc.toString())
 
 
-def _wrap_action(kind: Any, action: str, writes: TableWrites) -> None:
+def _wrap_action(kind: Any, action: str, writes: TableWrites, refuse: Refuse) -> None:
     original = kind.__dict__[action]
 
     @functools.wraps(original)
     def call(self: Any, *args: Any) -> None:
         condition = args[0] if args else None
-        if not writes.write_to(frame_of(self), _stated(self), action, condition):
+        rows, table = frame_of(self), _stated(self)
+        if not writes.write_to(rows, table, action, condition):
+            refuse_path(refuse, rows.sparkSession, table.options, f"writeTo('{table.name}').{action}()")
             original(self, *args)
 
     setattr(kind, action, call)

@@ -10,7 +10,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pyhudi.engine.spark.classes import SparkClasses, frame_of, session_behind
 from pyhudi.engine.spark.format_name import is_hudi
-from pyhudi.engine.spark.register import add_partitions, note_calls, one_path, refuse_layout, writer_state
+from pyhudi.engine.spark.register import (
+    Refuse,
+    add_partitions,
+    note_calls,
+    one_path,
+    refuse_layout,
+    refuse_path,
+    writer_state,
+)
 from pyhudi.errors import Invalid
 
 _MARK = "_pyhudi_wrapped"
@@ -51,16 +59,16 @@ class Streams(Protocol):
         """`writeStream.toTable`. `is_hudi`: the writer says that the table is one of Hudi."""
 
 
-def wrap_streams(classes: SparkClasses, streams: Streams) -> None:
-    """Wrap the classes of a kind once per process."""
+def wrap_streams(classes: SparkClasses, streams: Streams, refuse: Refuse) -> None:
+    """Wrap the classes of a kind once per process. `refuse`: asked about the folder of a stream in another format."""
     if classes.stream_writer.__dict__.get(_MARK):
         return
     note_calls(classes.stream_reader)
     note_calls(classes.stream_writer)
     _wrap_load(classes.stream_reader, streams)
     _wrap_read_table(classes.stream_reader, streams)
-    _wrap_start(classes.stream_writer, streams)
-    _wrap_to_table(classes.stream_writer, streams)
+    _wrap_start(classes.stream_writer, streams, refuse)
+    _wrap_to_table(classes.stream_writer, streams, refuse)
     setattr(classes.stream_writer, _MARK, True)
 
 
@@ -94,7 +102,7 @@ def _wrap_read_table(kind: Any, streams: Streams) -> None:
     kind.table = call
 
 
-def _wrap_start(kind: Any, streams: Streams) -> None:
+def _wrap_start(kind: Any, streams: Streams, refuse: Refuse) -> None:
     original = kind.__dict__["start"]
 
     @functools.wraps(original)
@@ -108,10 +116,11 @@ def _wrap_start(kind: Any, streams: Streams) -> None:
         **options: object,
     ) -> StreamingQuery:
         state = writer_state(self)
+        given = {**state["options"], **options}
         if not is_hudi(format or state["format"]):
+            refuse_path(refuse, session_behind(self), given if path is None else {"path": path}, "start")
             other: StreamingQuery = original(self, path, format, outputMode, partitionBy, queryName, **options)
             return other
-        given = {**state["options"], **options}
         _refuse_unfit(self, given)
         stream = _stated(self, given, outputMode, partitionBy)
         store = streams.write(frame_of(self), one_path(path, given), stream)
@@ -121,7 +130,7 @@ def _wrap_start(kind: Any, streams: Streams) -> None:
     kind.start = call
 
 
-def _wrap_to_table(kind: Any, streams: Streams) -> None:
+def _wrap_to_table(kind: Any, streams: Streams, refuse: Refuse) -> None:
     original, start = kind.__dict__["toTable"], kind.__dict__["start"]
 
     @functools.wraps(original)
@@ -142,6 +151,7 @@ def _wrap_to_table(kind: Any, streams: Streams) -> None:
         stream = _stated(self, given, outputMode, partitionBy)
         store = streams.write_table(frame_of(self), tableName, stream, is_hudi=names_hudi)
         if store is None:
+            refuse_path(refuse, session_behind(self), given, f"toTable('{tableName}')")
             other: StreamingQuery = original(self, tableName, format, outputMode, partitionBy, queryName, **options)
             return other
         _refuse_unfit(self, given)
