@@ -191,6 +191,19 @@ def test_several_rows_may_match_a_row_that_all_clauses_delete() -> None:
     assert table.merge(TWICE, when_matched_delete=True).deleted == 1
 
 
+@pytest.mark.parametrize("times", [2, 5])
+def test_rows_that_meet_nothing_change_where_one_row_meets_several(times: int) -> None:
+    a_row = source(*[("a", "oslo", 6, 10, "u")] * times)
+    table = make(STORED)
+    table.merge(a_row, when_not_matched_by_source_delete=True)
+    assert read(table) == {"a": STORED["a"]}
+    table = make(STORED)
+    table.merge(
+        a_row, when_matched_delete=True, when_not_matched_by_source_update={"n": "coalesce(n, 0) + 100"},
+    )  # fmt: skip
+    assert read(table) == {"b": ("oslo", 5, 102), "c": ("rome", 5, 100), "d": ("rome", 5, 104)}
+
+
 def test_rows_of_keys_that_writers_made_are_merged_and_not_inserted() -> None:
     table = make({}, record_key=None, ordering=None)
     table.insert(pa.Table.from_pylist([_row(key, row) for key, row in STORED.items()], SCHEMA))

@@ -160,11 +160,12 @@ class _Bound:
             is_met[sources] = True
             if self.matched and len(targets):
                 yield from self._matched(stored, shown, source, targets, sources)
-            if self.by_source and len(targets) < len(stored):
+            if self.by_source:
                 alone = np.ones(len(stored), dtype=bool)
-                alone[targets] = False
-                mask = pa.array(alone)
-                yield from self._by_source(stored.filter(mask), shown.filter(mask))
+                alone[targets] = False  # a row stands in `targets` once for each row of the source that it meets
+                if alone.any():
+                    mask = pa.array(alone)
+                    yield from self._by_source(stored.filter(mask), shown.filter(mask))
 
         if self.inserts and not is_met.all():
             yield from self._new(source.filter(pa.array(~is_met)))
