@@ -18,6 +18,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.predicate.casts import can_cast, cast_array
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.predicate.nodes import Node, columns_in, type_of
+from pyhudi.predicate.parse import require_names
 from pyhudi.predicate.types import canonical_type, is_datetime, is_numeric
 
 
@@ -81,6 +82,7 @@ def parse_assignment(value: Any, field: pa.Field, schema: pa.Schema, *, what: st
             raise Invalid(_refusal(what, type_of(node), field))
         return Assignment(field, node, frozenset(column.path[0] for column in columns_in(node)), what)
     if isinstance(value, pc.Expression):
+        require_names(value, f"{what}:")
         found = _projected(value, _no_rows(schema), what) if schema.names else None
         if found is not None and not _may_be_stored(found.type, field.type):
             raise Invalid(_refusal(what, found.type, field))

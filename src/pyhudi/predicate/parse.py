@@ -71,6 +71,7 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
     if where is None:
         return Predicate(condition=None, columns=frozenset(), text="", schema=schema)
     if isinstance(where, pc.Expression):
+        require_names(where, "where")
         return Predicate(where, _expression_columns(where, schema), str(where), schema)
     if not isinstance(where, str):
         raise Invalid(f"where: expected text or a pyarrow.compute.Expression, found {type(where).__name__}")
@@ -78,6 +79,18 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
 
     root = parse_text(where, schema)
     return Predicate(root, frozenset(column.path[0] for column in columns_in(root)), where, schema)
+
+
+def require_names(expression: pc.Expression, what: str) -> None:
+    """Raises: Invalid for a column by its position, `pc.field(0)`: rows are read with the columns that are needed.
+
+    Seen: PyArrow 24 to 26 do not serialize such an expression, and print the position as `FieldPath(0)`.
+    """
+    try:
+        expression.__reduce__()
+    except pa.ArrowNotImplementedError as error:
+        if "FieldPath(" in str(expression):
+            raise Invalid(f"{what} {expression}: expected columns by their names, found one by its position") from error
 
 
 def _expression_columns(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]:

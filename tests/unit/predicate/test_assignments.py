@@ -133,3 +133,8 @@ def test_no_rows_give_no_values() -> None:
     assert stored("i + 1", pa.int64(), none) == []
     assert stored(pc.field("i"), pa.int64(), none) == []
     assert stored(7, pa.int64(), none) == []
+
+
+def test_an_arrow_expression_of_positions_is_invalid() -> None:
+    with pytest.raises(Invalid, match=r"set\['c'\].*: expected columns by their names"):
+        stored(pc.field(0) + 1, pa.int64())

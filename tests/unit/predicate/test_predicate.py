@@ -608,6 +608,29 @@ def test_an_arrow_expression_that_does_not_fit_is_invalid() -> None:
         parse_predicate(pc.field("i") + 1, SCHEMA)
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        pc.field(0) == 1,
+        (pc.field("i") == 1) & pc.field(2).is_null(),
+        pc.field("st", 0) == 1,
+        pc.field(0).cast("int64") > 0,
+    ],
+    ids=str,
+)
+def test_an_arrow_expression_of_positions_is_invalid(where: pc.Expression) -> None:
+    """Rows are read with some columns only: another column than the one that was meant has the position then."""
+    with pytest.raises(Invalid, match="expected columns by their names"):
+        parse_predicate(where, SCHEMA)
+
+
+def test_an_arrow_expression_may_name_a_column_or_a_text_as_arrow_prints_positions() -> None:
+    rows = pa.table({"other": ["a", "b"], "FieldPath(0)": ["FieldPath(1)", "c"]})
+    predicate = parse_predicate(pc.field("FieldPath(0)") == "FieldPath(1)", rows.schema)
+    assert predicate.columns == {"FieldPath(0)"}
+    assert predicate.mask(rows).to_pylist() == [True, False]
+
+
 @pytest.mark.parametrize("where", ["i > 1 and s like 'a%' and dec in (1, 2)", pc.field("i") > 1])
 def test_a_predicate_travels(where: str | pc.Expression) -> None:
     predicate = parse_predicate(where, SCHEMA)
