@@ -117,18 +117,29 @@ class LogFold:
         records = Records(kinds, is_commit_time)
         self._add(Entries(keys, records, row, normalized(ordering), rows, absent), positions)
 
-    def add_deletes(self, keys: pa.Array, ordering: Sequence[pa.Array], *, positions: np.ndarray | None = None) -> None:
+    def add_deletes(
+        self,
+        keys: pa.Array,
+        ordering: Sequence[pa.Array],
+        *,
+        is_commit_time: np.ndarray | None = None,
+        positions: np.ndarray | None = None,
+    ) -> None:
         """Take in the entries of a delete block.
 
-        `ordering`: columns of `ordering_types`. Null in all of them: the delete has no ordering value, or one of
-        another class than the table's, which compares with nothing (`format/log/ordering.py`, `unwrap_ordering`).
+        `ordering`: columns of `ordering_types`. `is_commit_time`: which deletes have no ordering value, as they are
+        stored; None: those with null in all columns. A stored value of another class than the table's is null, too. It
+        is the least value, and compares with no row of the log (`format/log/ordering.py`, `unwrap_ordering`).
         """
         if [column.type for column in ordering] != self.ordering_types:
             found = ", ".join(str(column.type) for column in ordering)
             raise Bug(f"{self._path}: expected ordering values of deletes as {self.ordering_types}, found {found}")
 
         count = len(keys)
-        records = Records(np.full(count, Kind.BLOCK_DELETE, np.int8), lacks_value(ordering, count, is_block=True))
+        lacking = is_commit_time if ordering else None
+        if lacking is None:
+            lacking = lacks_value(ordering, count, is_block=True)
+        records = Records(np.full(count, Kind.BLOCK_DELETE, np.int8), lacking)
         keys = self._checked_keys(keys.cast(self._schema.field(self._rules.key).type))
         row = np.full(count, -1, np.int64)
         self._add(Entries(keys, records, row, normalized(ordering), self._schema.empty_table(), {}), positions)

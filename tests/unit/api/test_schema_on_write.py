@@ -119,6 +119,47 @@ def test_an_ordering_value_that_became_a_double_is_compared_by_its_digits() -> N
     assert table.upsert(rows(pa.float64(), (0.1,), ("k0",), "oslo")).updated == 1
 
 
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("how", ["write", "alter"])
+@pytest.mark.parametrize(
+    "before, after",
+    [(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), pa.float64())],
+    ids=["int to long", "int to double", "float to double"],
+)
+def test_a_late_delete_stays_late_after_the_ordering_column_widened(
+    before: pa.DataType, after: pa.DataType, how: str, version: int
+) -> None:
+    table = new_table(ordering="c", table_type="MERGE_ON_READ", table_version=version)
+    table.upsert(rows(before, (10, 10, 10), ("late", "due", "none"), "oslo"))
+    table.compact()
+    table.delete(rows(before, (5, 10), ("late", "due"), "oslo"))
+    table.delete(rows(before, (0,), ("none",), "oslo").select(["id", "city"]))
+
+    if how == "write":
+        table.upsert(rows(after, (1,), ("new",), "oslo"))
+    else:
+        table.alter().change_type("c", after).commit()
+        table.upsert(rows(after, (1,), ("new",), "oslo"))
+
+    expected = {("oslo", "late"): 10, ("oslo", "new"): 1}
+    assert read(table) == expected
+    assert table.log_compact(options={"hoodie.log.compaction.blocks.threshold": 1}).requested is not None
+    assert read(table) == expected
+    table.compact()
+    assert read(table) == expected
+
+
+def test_a_late_delete_stays_late_after_one_of_two_ordering_columns_widened() -> None:
+    table = new_table(ordering=("c", "ts"), table_type="MERGE_ON_READ", table_version=9)
+    table.upsert(rows(pa.int32(), (10, 10), ("late", "due"), "oslo"))
+    table.compact()
+    table.delete(rows(pa.int32(), (5, 11), ("late", "due"), "oslo"))
+    table.upsert(rows(pa.int64(), (1,), ("new",), "oslo"))
+    assert read(table) == {("oslo", "late"): 10, ("oslo", "new"): 1}
+    table.compact()
+    assert read(table) == {("oslo", "late"): 10, ("oslo", "new"): 1}
+
+
 class _Meanwhile:
     """Rows during whose reading something else happens."""
 

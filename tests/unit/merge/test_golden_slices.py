@@ -18,7 +18,7 @@ from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions
-from pyhudi.format.log.ordering import unwrap_ordering
+from pyhudi.format.log.ordering import is_commit_time, unwrap_ordering
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.names import BaseFileName, LogFileName
@@ -91,9 +91,12 @@ def merged(table: GoldenTable, schema: pa.Schema, *, by_positions: bool) -> tupl
 def add(fold: LogFold, block: LogBlock, schema: pa.Schema, *, uses_positions: bool) -> int:
     if block.type is BlockType.DELETE:
         deletes = read_deletes(block)
-        ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
+        kinds, values = deletes.column("ordering_kind"), deletes.column("ordering")
+        lacking = np.asarray(is_commit_time(kinds, values))
+        ordering = unwrap_ordering(kinds, values, fold.ordering_types)
         positions = record_positions(block, len(deletes)) if uses_positions else None
-        fold.add_deletes(deletes.column("record_key"), ordering, positions=as_numbers(positions))
+        keys = deletes.column("record_key")
+        fold.add_deletes(keys, ordering, is_commit_time=lacking, positions=as_numbers(positions))
         return 0 if positions is None else len(deletes)
     rows = pa.Table.from_batches(read_batches(block)).combine_chunks().to_batches()[0]
     positions = record_positions(block, len(rows)) if uses_positions else None

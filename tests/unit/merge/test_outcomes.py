@@ -7,6 +7,7 @@ row or none; what is left is its ordering value. Spec: format/log-format.md sect
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -111,6 +112,17 @@ def test_a_zero_is_no_ordering_value_where_the_column_is_of_ints(delete: Entry |
     """Seen: Apache Hudi tells a delete without ordering value by an int 0, which a column of ints can hold itself."""
     assert left(BY_TIME, [delete], 5, pa.int32()) is None
     assert left(BY_TIME, [delete], 5, pa.int64()) == 5
+
+
+@pytest.mark.parametrize("base, expected", [(5, 5), (None, None)])
+def test_a_delete_with_a_value_of_another_class_is_late_for_each_base_row_with_a_value(
+    base: int | None, expected: int | None
+) -> None:
+    fold = LogFold(BY_TIME, SCHEMA)
+    fold.add_deletes(pa.array(["a"]), [pa.array([None], pa.int64())], is_commit_time=np.array([False]))
+    row = {"_hoodie_record_key": "a", "ts": base, "_hoodie_is_deleted": False}
+    merged = BaseMerge(fold.finish()).merge(pa.RecordBatch.from_pylist([row], schema=SCHEMA), 0)
+    assert merged.column("ts").to_pylist() == ([] if expected is None else [expected])
 
 
 def test_a_null_is_0_among_ints_and_least_among_others() -> None:

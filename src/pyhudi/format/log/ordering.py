@@ -1,7 +1,7 @@
 """Ordering values of deletes, as delete blocks store them: each in a wrapper for its type.
 
 A block's deletes are columns. A delete's `ordering_kind` names the wrapper, and the member of `ordering` with that name
-holds the value. Example: the long 7 has the kind LONG, and its member `long` is 7. This module imports pyarrow only.
+holds the value. Example: the long 7 has the kind LONG, and its member `long` is 7.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
+from pyhudi.format.keys.java_numbers import numeric_texts
 
 DECIMAL: Final = pa.decimal128(30, 15)
 
@@ -67,6 +68,9 @@ _KINDS: Final = {
     pa.date32(): OrderingKind.DATE,
 }
 
+_NUMBERS: Final = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+"""Avro's promotions: numbers of each type may be read as any type after it."""
+
 Kinds = npt.NDArray[np.int8]
 
 
@@ -113,8 +117,9 @@ def wrap_ordering(columns: Sequence[pa.Array], row_count: int) -> tuple[Kinds, p
 def unwrap_ordering(kinds: pa.Array, values: pa.StructArray, types: Sequence[pa.DataType]) -> list[pa.Array]:
     """The ordering values of deletes, as a table's ordering columns of these types.
 
-    A value is null if the delete has no ordering value, or one of another class, which compares with nothing.
-    A timestamp stored as long counts in the unit of its type.
+    A value is null if the delete has no ordering value, or one of another class, which compares with nothing; see
+    `is_commit_time` for which of the two. A number that was stored before its column widened counts as a number of the
+    column's type. A timestamp stored as long counts in the unit of its type.
     """
     if len(types) == 1:
         members = dict(zip([field.name for field in ORDERING], values.flatten(), strict=True))
@@ -182,7 +187,7 @@ def _wrapped_lists(columns: Sequence[pa.Array], row_count: int, missing: npt.NDA
 
 
 def _unwrapped(members: dict[str, pa.Array], kind: pa.DataType) -> pa.Array:
-    """The values that are stored in the wrapper for this type, as this type; null for values of other wrappers."""
+    """The values in the wrapper for this type or for a type that widens to it, as this type; null for all others."""
     if pa.types.is_timestamp(kind):
         found = pc.coalesce(members["long"].cast(pa.timestamp(kind.unit, "UTC")), _in_unit(members, kind))
         return found.cast(kind) if kind.tz is not None else found.view(kind)
@@ -191,6 +196,9 @@ def _unwrapped(members: dict[str, pa.Array], kind: pa.DataType) -> pa.Array:
         return pc.coalesce(members["date"], *others, members["int"].view(pa.date32()))
 
     found = members[_name(ordering_kind(kind))]
+    if kind in _NUMBERS:
+        narrower = _NUMBERS[: _NUMBERS.index(kind)]
+        return pc.coalesce(found, *(_widened(members[_name(_KINDS[one])], kind) for one in narrower))
     if not pa.types.is_decimal(kind):
         return found
     wide = pa.decimal256(60, max(DECIMAL.scale, kind.scale))
@@ -198,6 +206,13 @@ def _unwrapped(members: dict[str, pa.Array], kind: pa.DataType) -> pa.Array:
         return found.cast(wide).cast(kind)
     except pa.ArrowInvalid as error:
         raise Invalid(f"delete record: expected ordering values that {kind} holds, found {error}") from error
+
+
+def _widened(numbers: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Numbers as a wider type. A float becomes the double of its text, as in rows: 0.1 stays 0.1."""
+    if pa.types.is_float32(numbers.type):
+        return numeric_texts(numbers).cast(kind)
+    return numbers.cast(kind, safe=False)
 
 
 def _in_unit(members: dict[str, pa.Array], kind: pa.TimestampType) -> pa.Array:

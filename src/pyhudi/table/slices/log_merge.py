@@ -14,7 +14,7 @@ from pyhudi.format.log.data import held_if_small, read_batches, read_counted_bat
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import instant_time, is_partial, positions_base_instant, record_positions, schema_text
 from pyhudi.format.log.joined import is_small_avro, join_avro
-from pyhudi.format.log.ordering import unwrap_ordering
+from pyhudi.format.log.ordering import is_commit_time, unwrap_ordering
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.fold import Folded, LogFold
@@ -234,16 +234,23 @@ class _Taking:
 
     def _take_deletes(self, block: LogBlock) -> int:
         deletes = read_deletes(block)
-        types = self._fold.ordering_types
-        ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), types)
         positions = record_positions(block, len(deletes)) if self._has_positions(block) else None
         of_part = self._part.mask(deletes.column("record_key"))
         if of_part is not None:
-            chosen = pa.array(of_part)
-            deletes, ordering = deletes.filter(chosen), [column.filter(chosen) for column in ordering]
-            positions = None if positions is None else positions[of_part]
-        self._fold.add_deletes(deletes.column("record_key"), ordering, positions=positions)
+            deletes, positions = deletes.filter(pa.array(of_part)), None if positions is None else positions[of_part]
+        add_deletes(self._fold, deletes.column("record_key"), deletes, positions=positions)
         return len(deletes)
+
+
+def add_deletes(fold: LogFold, keys: pa.Array, deletes: pa.RecordBatch, *, positions: np.ndarray | None = None) -> None:
+    """Adds the records of a delete block to a fold, with their ordering values. `keys`: the keys to fold them by."""
+    kinds, values = deletes.column("ordering_kind"), deletes.column("ordering")
+    fold.add_deletes(
+        keys,
+        unwrap_ordering(kinds, values, fold.ordering_types),
+        is_commit_time=np.asarray(is_commit_time(kinds, values)),
+        positions=positions,
+    )
 
 
 def _runs(blocks: Sequence[LogBlock], evolution: Evolution | None) -> Iterator[list[LogBlock]]:

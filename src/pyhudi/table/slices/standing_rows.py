@@ -22,7 +22,6 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import data_schema, held_if_small, read_batches, read_parquet_footer
 from pyhudi.format.log.headers import is_partial
-from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.merge.base import BaseMerge, Met
 from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.outcomes import compares_base
@@ -32,6 +31,7 @@ from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.base_files.statistics import ParquetStatistics
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.log_merge import add_deletes
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
 from pyhudi.table.slices.ordering_bounds import all_reach, least_ordering, no_row_exceeds
@@ -219,8 +219,7 @@ def _fold(
     for records, at in zip(log, positions, strict=True):
         deletes = records.deletes
         if deletes is not None:
-            ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
-            fold.add_deletes(pa.array(at), ordering)
+            add_deletes(fold, pa.array(at), deletes)
             continue
 
         end = 0

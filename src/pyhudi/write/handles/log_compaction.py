@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import Unsupported
 from pyhudi.format.log.delete import make_deletes
 from pyhudi.format.log.headers import merged_instants
 from pyhudi.format.names import join
 from pyhudi.format.timeline.records import WriteStat
 from pyhudi.merge.cells import take_one
 from pyhudi.merge.fold import Folded
+from pyhudi.merge.ordering import lacks_value
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.log_merge import fold_blocks
@@ -80,15 +82,25 @@ def _rows(target: CompactionTarget, folded: Folded) -> LogRows:
 
 
 def _deletes(task: SliceTask, folded: Folded) -> LogRows:
-    """Deletes keep their ordering values. Deletes without one go on to win over whatever came before them."""
+    """Deletes keep their ordering values. Deletes without one go on to win over whatever came before them.
+
+    Raises: Unsupported for an ordering value of another class than the table's: written again, it would be none.
+    """
     entries = folded.entries
     dead = np.flatnonzero(entries.records.is_delete)
     keys = take_one(entries.keys, dead).cast(pa.string())
-    lacks_value = pa.array(entries.records.is_commit_time[dead])
+    records = entries.records.take(dead)
+    found = [take_one(column, dead) for column in entries.ordering]
+    if (lacks_value(found, len(dead), is_block=True) & records.is_block_delete & ~records.is_commit_time).any():
+        raise Unsupported(
+            f"log of '{join(task.partition, task.file_id)}': a delete whose ordering value is of another class than "
+            "the table's, which a log compaction cannot keep; compact instead"
+        )
 
+    no_value = pa.array(records.is_commit_time)
     ordering = [
-        pc.if_else(lacks_value, pa.scalar(None, field.type), take_one(column, dead).cast(field.type))
-        for column, field in zip(entries.ordering, folded.fields, strict=True)
+        pc.if_else(no_value, pa.scalar(None, field.type), column.cast(field.type))
+        for column, field in zip(found, folded.fields, strict=True)
     ]
 
     return LogRows(pa.Table.from_batches([make_deletes(keys, pa.repeat(task.partition, len(keys)), ordering)]))

@@ -88,6 +88,26 @@ def test_ordering_values_of_each_type_come_back(kind):
     assert ordering_of(again, other) == [[None] * 3]  # values of another class compare with nothing
 
 
+@pytest.mark.parametrize(
+    "stored, kind, expected",
+    [
+        (pa.array([5, -(2**31), None], pa.int32()), pa.int64(), [5, -(2**31), None]),
+        (pa.array([5, -(2**31), None], pa.int32()), pa.float32(), [5.0, -(2.0**31), None]),
+        (pa.array([5, -(2**31), None], pa.int32()), pa.float64(), [5.0, -(2.0**31), None]),
+        (pa.array([5, 2**53 + 1, None], pa.int64()), pa.float64(), [5.0, 2.0**53, None]),
+        (pa.array([0.1, float("-inf"), None], pa.float32()), pa.float64(), [0.1, float("-inf"), None]),
+    ],
+)
+def test_numbers_count_as_the_type_that_their_column_widened_to(
+    stored: pa.Array, kind: pa.DataType, expected: list
+) -> None:
+    one = deletes(["a", "b", "c"], ["", "", ""], stored)
+    assert ordering_of(decoded(encode_delete_content(one)), kind) == [expected]
+    assert ordering_of(one.slice(1), kind) == [expected[1:]]
+    two = deletes(["a", "b", "c"], ["", "", ""], stored, stored)
+    assert ordering_of(decoded(encode_delete_content(two)), kind, stored.type) == [expected, stored.to_pylist()]
+
+
 @pytest.mark.parametrize("unit", ["ms", "us"])
 @pytest.mark.parametrize("zone", ["UTC", None])
 def test_timestamps_are_wrapped_as_the_long_that_stores_them(unit, zone):

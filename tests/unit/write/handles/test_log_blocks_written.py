@@ -1,7 +1,9 @@
 """A block that other readers cannot take: here are the rules of blocks that pyhudi alone could do without."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +16,9 @@ from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import instant_time, is_partial, positions_base_instant, record_positions
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
+from pyhudi.merge.fold import LogFold
+from pyhudi.merge.rules import event_time
+from pyhudi.write.handles.log_compaction import _deletes
 
 MARK = "_hoodie_is_deleted"
 
@@ -94,6 +99,17 @@ def test_deletes_with_and_without_ordering_value_are_in_blocks_of_their_own(tmp_
     assert [of.column("record_key").to_pylist() for of in found] == [["b"], ["c", "d"]]
     assert [len(of.column("ordering_kind").unique()) for of in found] == [1, 1]
     assert table.scan(columns=["id"]).to_arrow()["id"].to_pylist() == ["a"]
+
+
+def test_a_log_compaction_makes_no_delete_without_ordering_value_of_one_that_has_another() -> None:
+    schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64())])
+    fold = LogFold(event_time(ordering=("ts",)), schema)
+    task = SimpleNamespace(partition="oslo", file_id="f1")
+    fold.add_deletes(pa.array(["a"]), [pa.array([None], pa.int64())], is_commit_time=np.array([True]))
+    assert _deletes(task, fold.finish()).rows.num_rows == 1
+    fold.add_deletes(pa.array(["b"]), [pa.array([None], pa.int64())], is_commit_time=np.array([False]))
+    with pytest.raises(Unsupported, match="log of 'oslo/f1': a delete whose ordering value is of another class"):
+        _deletes(task, fold.finish())
 
 
 @pytest.mark.parametrize("kind", ["parquet", "avro"])  # rows of HFile blocks are in the order of their keys
