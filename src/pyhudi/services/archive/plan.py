@@ -1,10 +1,10 @@
 """Which instants may leave the active timeline. Pure rules over the timeline."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
-from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata
+from pyhudi.format.timeline.records import CleanMetadata
 from pyhudi.services.clean.plan import earliest_to_retain
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
 from pyhudi.services.compaction.trigger import newest_compaction, since_compaction
@@ -148,31 +148,17 @@ def compaction_barrier(timeline: Timeline, deltacommits_max: int) -> Barrier | N
     return Barrier(first.requested, "the newest compaction") if first is not None else None
 
 
-def replace_barrier(timeline: Timeline, clean: CleanMetadata | None, plan: CleanerPlan | None) -> Barrier | None:
-    """The barrier for replaced files that may still be stored: the first action that replaced such files.
+def replace_barrier(going: Iterable[Instant], has_stored: Callable[[Instant], bool]) -> Barrier | None:
+    """The barrier for replaced files that are still stored: the first of the instants `going` that replaced such files.
 
-    Readers need that action to leave the files out. `clean`, `plan`: of the newest completed clean. That clean has
-    deleted files replaced before its earliest retained commit; if its policy has no such commit, files replaced before
-    the clean itself. Files that a savepoint held at that time were not deleted.
-    Seen: 1.0.2 (`ClusteringUtils.getEarliestInstantToRetainForClustering`).
+    Readers need that action to leave the files out. Cleans do not tell whether they are gone: they spare files for
+    savepoints and pending actions, and miss those that were replaced while they ran. `has_stored`: whether files that
+    the instant replaced are stored; asked of each replacecommit, by requested time, until one has some.
     """
-    replacing = [i for i in timeline if i.action in ("replacecommit", "clustering")]
-
-    since = ""
-    if clean is not None:
-        since = clean.earliest_commit_to_retain or clean.start_clean_time
-        held = _savepoints_of(clean, plan)
-        if held and min(held) < since:
-            since = min(held)
-
-    first = next((i for i in replacing if i.requested >= since), None)
-    return Barrier(first.requested, f"the files that '{first.requested}' replaced") if first is not None else None
-
-
-def _savepoints_of(clean: CleanMetadata, plan: CleanerPlan | None) -> set[str]:
-    """The savepoints that existed when a clean ran, as its metadata and its plan say."""
-    stated = [clean.extra_metadata or {}, (plan.extra_metadata if plan is not None else None) or {}]
-    return {name for texts in stated for name in texts.get("savepointed_timestamps", "").split(",") if name}
+    first = next((i for i in going if i.action == "replacecommit" and has_stored(i)), None)
+    if first is None:
+        return None
+    return Barrier(first.requested, f"the files that '{first.requested}' replaced, which no clean has deleted yet")
 
 
 def clean_barrier(clean: CleanMetadata | None) -> Barrier | None:

@@ -14,11 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
-from pyhudi.errors import NotFound
-from pyhudi.format.names import TEMP, BaseFileName, LogFileName, marker_folder
-from pyhudi.format.timeline.action_files import decode_cleaner_plan
+from pyhudi.format.names import TEMP, BaseFileName, LogFileName, group_named, marker_folder
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import CleanerPlan
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.archive import plan as archive_plan
 from pyhudi.services.archive.plan import ArchivalPlan, Barrier, Keep, is_due, plan_archival
@@ -26,7 +23,7 @@ from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.archive.targets import archive_target, instant_key
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.commits import read_newest_clean
+from pyhudi.table.view.commits import read_commit, read_newest_clean
 from pyhudi.table.view.listing import walk
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
@@ -149,10 +146,7 @@ def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> Archival
         return plan_archival(timeline, keep, ())
 
     clean = read_newest_clean(storage, timeline)
-    barriers = [
-        archive_plan.pending_barrier(timeline),
-        archive_plan.replace_barrier(timeline, clean, _newest_clean_plan(storage, timeline)),
-    ]
+    barriers = [archive_plan.pending_barrier(timeline)]
     if snapshot.config.table_type == "MERGE_ON_READ":
         barriers.append(archive_plan.compaction_barrier(timeline, settings.deltacommits_max))
     if settings.waits_for_clean:
@@ -161,12 +155,26 @@ def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> Archival
         metadata = open_metadata_table(storage, snapshot.zone).timeline
         barriers.append(archive_plan.metadata_barrier(timeline, metadata))
 
-    plan = plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
-    staying = archive_plan.first_staying(timeline)
-    if staying is None or not plan.instants or plan.instants[-1].requested <= staying.requested:
-        return plan
-    barriers += _barriers_of_files(snapshot, is_beyond_savepoint=settings.is_beyond_savepoint)
-    return plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
+    def planned() -> ArchivalPlan:
+        return plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
+
+    plan, staying = planned(), archive_plan.first_staying(timeline)
+    if staying is not None and plan.instants and plan.instants[-1].requested > staying.requested:
+        barriers += _barriers_of_files(snapshot, is_beyond_savepoint=settings.is_beyond_savepoint)
+        plan = planned()
+    barriers.append(archive_plan.replace_barrier(plan.instants, lambda instant: _has_replaced(snapshot, instant)))
+    return plan if barriers[-1] is None else planned()
+
+
+def _has_replaced(snapshot: Snapshot, instant: Instant) -> bool:
+    """Whether files of groups that a write replaced are stored. One get, and listings of the partitions it replaced."""
+    replaced = read_commit(snapshot.storage, snapshot.timeline, instant).partition_to_replace_file_ids or {}
+    snapshot.listing.expect(replaced)
+    return any(
+        group_named(file.name) in file_ids
+        for partition, file_ids in replaced.items()
+        for file in snapshot.listing.files(partition)
+    )
 
 
 def _barriers_of_files(snapshot: Snapshot, *, is_beyond_savepoint: bool) -> list[Barrier | None]:
@@ -190,18 +198,6 @@ def _barriers_of_files(snapshot: Snapshot, *, is_beyond_savepoint: bool) -> list
     elif is_beyond_savepoint:
         found.append(archive_plan.savepoint_barrier(timeline, bases, from_slice=min(logs, default=None)))
     return found
-
-
-def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | None:
-    cleans = [i for i in timeline if i.action == "clean" and i.is_completed]
-    if not cleans:
-        return None
-    path = timeline.layout.path(Instant(cleans[-1].requested, "clean", "REQUESTED"))
-    try:
-        content = storage.get(path)
-    except NotFound:
-        return None
-    return decode_cleaner_plan(content, path=path) if content else None
 
 
 def _archive_metadata_table(

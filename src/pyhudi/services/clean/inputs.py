@@ -1,5 +1,6 @@
 """What a clean reads before it plans: which files others still need, and which partitions have changed."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,12 @@ from pyhudi.timeline.active import Timeline
 
 SAVEPOINTED = "savepointed_timestamps"
 """The entry of a clean's extra metadata that names the savepoints that existed when the clean ran."""
+
+HELD = "pyhudi.held.partitions"
+"""The entry that names the partitions, in JSON, where replaced file groups stay for a pending action.
+
+The write that replaced them lies before what the clean retains, so that the next one would not look there again.
+"""
 
 _PLANNED = frozenset({"compaction", "logcompaction", "clustering", "replacecommit", "indexing"})
 
@@ -45,7 +52,7 @@ def read_savepoints(storage: Storage, timeline: Timeline) -> Savepoints:
 
 def read_protected(storage: Storage, timeline: Timeline, savepoints: Savepoints) -> Protected:
     """The files that savepoints and pending actions need. One get per pending compaction, clustering and indexing."""
-    files = set(savepoints.files)
+    clustered: set[tuple[str, str]] = set()
     compacted_from: dict[tuple[str, str], str] = {}
     readers: list[str] = []
 
@@ -71,12 +78,12 @@ def read_protected(storage: Storage, timeline: Timeline, savepoints: Savepoints)
                 plan = decode_requested_replace(content, path=path)
                 for slice_info in (slice_info for group in plan.input_groups for slice_info in group.slices):
                     paths = (slice_info.data_file_path or "", *(slice_info.delta_file_paths or ()))
-                    files |= {(slice_info.partition_path or "", name.rpartition("/")[2]) for name in paths}
+                    clustered |= {(slice_info.partition_path or "", name.rpartition("/")[2]) for name in paths}
             case "indexing":
                 infos = decode_index_plan(content, path=path).index_partition_infos or ()
                 readers += [info.index_upto_instant for info in infos if info.index_upto_instant]
 
-    return Protected(frozenset(files), compacted_from, tuple(readers))
+    return Protected(savepoints.files, compacted_from, tuple(readers), frozenset(clustered))
 
 
 def partitions_to_examine(
@@ -92,9 +99,10 @@ def partitions_to_examine(
     """The partitions where files may have become superfluous since the last clean, sorted.
 
     These are the partitions that completed writes have changed, from the last clean's earliest retained commit up to
-    but without `earliest`. All partitions are examined when there was no such clean, its commit has left the timeline,
-    one of its savepoints was deleted since, or cleaning is not incremental. `earliest`: None when the policy counts
-    versions; then all partitions are examined, too. Cost: one get per commit in the range.
+    but without `earliest`, and those where it left replaced file groups to a pending action. All partitions are
+    examined when there was no such clean, its commit has left the timeline, one of its savepoints was deleted since,
+    or cleaning is not incremental. `earliest`: None when the policy counts versions; then all partitions are examined,
+    too. Cost: one get per commit in the range.
     Spec: format/actions.md section 7.3.
     """
     since = last.earliest_commit_to_retain if last is not None else ""
@@ -103,11 +111,11 @@ def partitions_to_examine(
         return every_partition()
 
     # A savepoint that was deleted since then may leave superfluous files in any partition.
-    before = (last.extra_metadata or {}).get(SAVEPOINTED, "") if last is not None else ""
-    if {name for name in before.split(",") if name} - set(savepoints.requested):
+    noted = (last.extra_metadata or {}) if last is not None else {}
+    if {name for name in noted.get(SAVEPOINTED, "").split(",") if name} - set(savepoints.requested):
         return every_partition()
 
-    return sorted(set(_changed_partitions(storage, timeline, since, earliest)))
+    return sorted({*_changed_partitions(storage, timeline, since, earliest), *json.loads(noted.get(HELD, "[]"))})
 
 
 def _changed_partitions(storage: Storage, timeline: Timeline, since: str, until: str) -> Iterator[str]:

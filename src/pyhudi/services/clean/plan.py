@@ -1,6 +1,6 @@
 """Which files a clean may delete: pure rules over the timeline and the file slices of a partition."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
@@ -15,15 +15,16 @@ from pyhudi.timeline.active import Timeline
 class Protected:
     """What no clean may touch, whatever its policy says.
 
-    `files`: partition and name of each file that a savepoint or a pending clustering names. `compacted_from`: for each
-    file group (partition, file id) in a pending compaction, the base instant of the oldest slice that is needed.
-    `readers`: requested times of commits whose readers must find every file. Savepoints and indexes in the making
-    read at such times.
+    `files`: partition and name of each file that a savepoint names. `clustered`: of each that a pending clustering
+    names. `compacted_from`: for each file group (partition, file id) in a pending compaction, the base instant of the
+    oldest slice that is needed. `readers`: requested times of commits whose readers must find every file. Savepoints
+    and indexes in the making read at such times.
     """
 
     files: frozenset[tuple[str, str]] = frozenset()
     compacted_from: Mapping[tuple[str, str], str] = field(default_factory=dict)
     readers: tuple[str, ...] = ()
+    clustered: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,13 @@ class PartitionClean:
     """What a clean deletes in one partition.
 
     `names`: the files to delete, sorted. `is_replaced`: every file group of the partition was replaced and is deleted
-    now, so that the partition becomes empty.
+    now, so that the partition becomes empty. `is_held`: replaced file groups stay for now, because a pending action
+    needs them.
     """
 
     names: tuple[str, ...]
     is_replaced: bool
+    is_held: bool = False
 
 
 def earliest_to_retain(
@@ -116,7 +119,7 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     by_group = _names_by_group(doubtful)
 
     gone: set[str] = set()
-    has_live = False
+    has_live = is_held = False
     for file_id, slices in groups.items():
         kept = list(_kept(slices, replaced.get(file_id), rules))
         kept_names = {name for file_slice in kept for name in _names(file_slice, by_group)}
@@ -124,6 +127,7 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
             # Files of writes that never completed are deleted along: once the replacing write is archived, nothing
             # would tell that the group was replaced, and these files would bring it back.
             gone |= set(_names_of_ended(by_group[file_id], rules.timeline)) - kept_names
+            is_held |= any(_is_awaited(one, slices, replaced.get(file_id), rules.protected) for one in kept)
         else:
             has_live = True
             outdated = (file_slice for file_slice in slices if file_slice not in kept)
@@ -131,7 +135,7 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
 
     if gone and not has_live:
         has_live = bool(whole_slices(partition, alone, rules.timeline, slicing=rules.slicing))
-    return PartitionClean(tuple(sorted(gone)), is_replaced=bool(gone) and not has_live)
+    return PartitionClean(tuple(sorted(gone)), is_replaced=bool(gone) and not has_live, is_held=is_held)
 
 
 def needed_by_newest(partition: str, files: Sequence[ListedFile], rules: CleanRules) -> set[str]:
@@ -182,14 +186,16 @@ def _is_whole_group_gone(replaced_at: str | None, rules: CleanRules) -> bool:
 def _is_protected(
     file_slice: FileSlice, slices: Sequence[FileSlice], replaced_at: str | None, protected: Protected
 ) -> bool:
-    start = _compacted_from(file_slice, protected)
-    if start is not None and file_slice.base_instant >= start:
-        return True
+    is_saved = _is_named(file_slice, protected.files)
+    return is_saved or _is_awaited(file_slice, slices, replaced_at, protected)
 
-    names = [log.name.format() for log in file_slice.log_files]
-    if file_slice.base_file is not None:
-        names.append(file_slice.base_file.name.format())
-    if any((file_slice.partition, name) in protected.files for name in names):
+
+def _is_awaited(
+    file_slice: FileSlice, slices: Sequence[FileSlice], replaced_at: str | None, protected: Protected
+) -> bool:
+    """Whether a pending action needs a slice, one of `slices`."""
+    start = _compacted_from(file_slice, protected)
+    if (start is not None and file_slice.base_instant >= start) or _is_named(file_slice, protected.clustered):
         return True
 
     for reader in protected.readers:
@@ -197,6 +203,13 @@ def _is_protected(
         if seen is file_slice and (replaced_at is None or replaced_at > reader):
             return True
     return False
+
+
+def _is_named(file_slice: FileSlice, files: Collection[tuple[str, str]]) -> bool:
+    names = [log.name.format() for log in file_slice.log_files]
+    if file_slice.base_file is not None:
+        names.append(file_slice.base_file.name.format())
+    return any((file_slice.partition, name) in files for name in names)
 
 
 def _compacted_from(file_slice: FileSlice, protected: Protected) -> str | None:

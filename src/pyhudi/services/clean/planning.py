@@ -1,11 +1,12 @@
 """Planning a clean upon a table as it is, and looking at a planned one again."""
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 
 from pyhudi.format.names import join
 from pyhudi.format.timeline.records import ActionInstant, CleanerPlan, CleanFileInfo
 from pyhudi.services.clean.execution import holds_nothing_but
-from pyhudi.services.clean.inputs import SAVEPOINTED, partitions_to_examine, read_protected, read_savepoints
+from pyhudi.services.clean.inputs import HELD, SAVEPOINTED, partitions_to_examine, read_protected, read_savepoints
 from pyhudi.services.clean.plan import CleanRules, earliest_to_retain, needed_by_newest, plan_partition
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
 from pyhudi.table.view.cleaned import planned_names
@@ -48,36 +49,50 @@ def plan_clean(
 
     rules = _rules(snapshot, settings, earliest.requested if earliest else None)
     rules = replace(rules, protected=read_protected(storage, timeline, savepoints)) if partitions else rules
-    files, emptied = _superfluous(snapshot, partitions, rules)
-    if not files:
+    found = _superfluous(snapshot, partitions, rules)
+    if not found.files:
         return "no file is superfluous"
 
     return CleanerPlan(
         ActionInstant(earliest.requested, earliest.action, "COMPLETED") if earliest else None,
         timeline.completed_writes[-1].requested if timeline.completed_writes else "",
         settings.policy.value,
-        file_paths_to_be_deleted_per_partition=files,
-        partitions_to_be_deleted=emptied,
-        extra_metadata={SAVEPOINTED: ",".join(savepoints.requested)} if savepoints.requested else {},
+        file_paths_to_be_deleted_per_partition=found.files,
+        partitions_to_be_deleted=tuple(found.emptied),
+        extra_metadata={
+            **({SAVEPOINTED: ",".join(savepoints.requested)} if savepoints.requested else {}),
+            **({HELD: json.dumps(found.held)} if found.held else {}),
+        },
     )
 
 
-def _superfluous(
-    snapshot: Snapshot, partitions: list[str], rules: CleanRules
-) -> tuple[dict[str, tuple[CleanFileInfo, ...]], tuple[str, ...]]:
-    """The files to delete by partition, with absolute paths, and the partitions that will be empty after that."""
+@dataclass(frozen=True, slots=True)
+class _Superfluous:
+    """`files`: to delete, by partition, with absolute paths. `emptied`: partitions that will be empty after that.
+
+    `held`: partitions where replaced file groups stay for a pending action.
+    """
+
+    files: dict[str, tuple[CleanFileInfo, ...]]
+    emptied: list[str]
+    held: list[str]
+
+
+def _superfluous(snapshot: Snapshot, partitions: list[str], rules: CleanRules) -> _Superfluous:
     root = snapshot.storage.location.uri.rstrip("/")
-    files: dict[str, tuple[CleanFileInfo, ...]] = {}
-    emptied = []
+    all_found = _Superfluous({}, [], [])
     snapshot.listing.expect(partitions)
 
     for partition in partitions:
         found = plan_partition(partition, snapshot.listing.files(partition), rules)
         if found.names:
-            files[partition] = tuple(CleanFileInfo(f"{root}/{join(partition, name)}") for name in found.names)
+            paths = (f"{root}/{join(partition, name)}" for name in found.names)
+            all_found.files[partition] = tuple(CleanFileInfo(path) for path in paths)
         if found.is_replaced and partition and holds_nothing_but(snapshot.storage, partition, found.names):
-            emptied.append(partition)
-    return files, tuple(emptied)
+            all_found.emptied.append(partition)
+        if found.is_held:
+            all_found.held.append(partition)
+    return all_found
 
 
 def still_needed(snapshot: Snapshot, plan: CleanerPlan) -> dict[str, set[str]]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import Invalid
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
-from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata
+from pyhudi.format.timeline.records import CleanMetadata
 from pyhudi.services.archive import plan as archive_plan
 from pyhudi.services.archive.plan import Barrier, Keep, plan_archival
 from pyhudi.services.archive.settings import ArchiveSettings
@@ -42,9 +42,8 @@ def commits(*numbers: int) -> list[Instant]:
     return [done(n) for n in numbers]
 
 
-def clean(earliest: str, at: int = 0, savepoints: str = "") -> CleanMetadata:
-    extra = {"savepointed_timestamps": savepoints} if savepoints else {}
-    return CleanMetadata(t(at), 0, 0, earliest, "", {}, extra_metadata=extra)
+def clean(earliest: str) -> CleanMetadata:
+    return CleanMetadata(t(0), 0, 0, earliest, "", {})
 
 
 def gone(of: Timeline, *barriers: Barrier | None, keep: Keep = KEEP, is_beyond_savepoint: bool = False) -> list[int]:
@@ -165,20 +164,16 @@ def test_a_delta_commit_that_completed_after_a_compaction_began_counts_towards_t
 
 
 def test_a_replacing_write_stays_until_its_files_are_cleaned_away() -> None:
-    of = timeline(*commits(1, 3, 5, 7), done(2, "replacecommit"), done(6, "replacecommit"))
-    plan = CleanerPlan(None, "", "KEEP_LATEST_COMMITS", extra_metadata={"savepointed_timestamps": t(1)})
+    going = timeline(*commits(1, 3, 5, 7), done(2, "replacecommit"), done(6, "replacecommit")).instants
 
-    def held(metadata: CleanMetadata | None, planned: CleanerPlan | None = None) -> str | None:
-        barrier = archive_plan.replace_barrier(of, metadata, planned)
+    def held(*stored: int) -> str | None:
+        barrier = archive_plan.replace_barrier(going, lambda i: i.requested in {t(n) for n in stored})
         return barrier.requested if barrier is not None else None
 
-    assert held(None) == t(2)
-    assert held(clean(t(2))) == t(2)
-    assert held(clean(t(3))) == t(6)
-    assert held(clean(t(7))) is None
-    assert held(clean("", at=4)) == t(6)  # it keeps versions
-    assert held(clean(t(7), savepoints=t(5))) == t(6)  # a savepoint held those files then
-    assert held(clean(t(7)), plan) == t(2)
+    assert held() is None
+    assert held(2) == held(2, 6) == t(2)
+    assert held(6) == t(6)
+    assert held(1, 3) is None  # nothing was replaced there, and nothing is asked
 
 
 def test_the_metadata_tables_newest_compaction_is_the_limit_of_its_data_table() -> None:

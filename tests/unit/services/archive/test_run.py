@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -32,6 +33,7 @@ from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.timeline.lsm_history import read_manifest
 from pyhudi.txn.locks.hold import CertainHold
+from pyhudi.write.handles.base_file_writer import BaseFileWriter
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 
 LAYOUT = timeline_layout({"hoodie.timeline.layout.version": "2", "hoodie.table.initial.version": "8"})
@@ -248,6 +250,48 @@ def test_logs_hold_their_writes_while_an_index_build_stays_before_them() -> None
     table.clean(options={"hoodie.clean.commits.retained": "1"})
     assert table.archive().archived > 0
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [f"k{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_deleted_rows_stay_deleted_where_cleans_spared_their_files_for_an_index(version: int) -> None:
+    """The write that deleted them was archived while their files were stored, and they came back."""
+    automatic = {**SMALL, "hoodie.clean.automatic": "true"}
+    storage = MemoryStorage()
+    handles = Handles(storage, StepClock(), seeded_uuids(1), SerialExecutor())
+    table = handles.create(table_version=version, properties=automatic)
+    table.upsert(arrow([Row("a", "oslo", 1, 1), Row("b", "rome", 1, 1)]))
+    table.schedule_index("column_stats" if version < 8 else "record_index")
+    replaced = table.delete_partitions(["oslo"]).requested
+    for ts in range(6):
+        table.upsert(arrow([Row("b", "rome", ts, 1)]))
+    table.run_indexes()
+    for ts in range(6, 14):
+        table.upsert(arrow([Row("b", "rome", ts, 1)]))
+        assert table.scan().to_arrow()["id"].to_pylist() == ["b"]
+
+    assert replaced not in requested_times(table, "replacecommit", history=False), "it held the timeline for good"
+    assert not list(storage.list("oslo"))
+
+
+def test_a_write_stays_that_replaced_files_of_which_the_last_clean_knew_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clean that keeps a number of versions ran while the write was under way."""
+    table = table_on(MemoryStorage(), {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    for number in (0, 5):
+        write(table, number)
+
+    def clean_first(writer: BaseFileWriter, *rows: Any, **of: Any) -> None:
+        monkeypatch.undo()
+        assert table.clean(options={"hoodie.clean.fileversions.retained": "1"}).files_deleted
+        writer.write(*rows, **of)
+
+    monkeypatch.setattr(BaseFileWriter, "write", clean_first)
+    table.insert_overwrite(arrow([Row("a", "", 1, 1)]))
+    for number in range(8):
+        table.upsert(arrow([Row("b", "", number, 1)]))
+
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b"]
 
 
 @pytest.mark.parametrize("version", [6, 9])
