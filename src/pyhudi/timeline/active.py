@@ -82,9 +82,25 @@ class Timeline:
         If savepoints pin all writes, as right after a restore to a savepoint: the requested time of the last write, as
         later writes were not archived but rolled back.
         """
-        pinned = {i.requested for i in self.instants if i.action == "savepoint" and i.is_completed}
         writes = [i.requested for i in self.instants if i.comparable_action in WRITE_ACTIONS]
-        return next((requested for requested in writes if requested not in pinned), max(writes, default=None))
+        return next(iter(self._not_pinned), max(writes, default=None))
+
+    @cached_property
+    def _not_pinned(self) -> tuple[str, ...]:
+        """The requested times of the writes that no savepoint pins, in order."""
+        pinned = {i.requested for i in self.instants if i.action == "savepoint" and i.is_completed}
+        writes = (i.requested for i in self.instants if i.comparable_action in WRITE_ACTIONS)
+        return tuple(requested for requested in writes if requested not in pinned)
+
+    def may_have_archived_after(self, requested: str | None) -> bool:
+        """Whether instants that were requested after this time may be archived. None: after any time. No request.
+
+        The first write may be one that a savepoint pinned, which was deleted since: what was archived beyond it is
+        later. So the second write bounds the archive.
+        """
+        if self.start is None or requested is None:
+            return self.start is not None
+        return requested < max((self.start, *self._not_pinned[1:2]))
 
     @cached_property
     def _pending_requested_times(self) -> frozenset[str]:

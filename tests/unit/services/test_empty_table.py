@@ -80,3 +80,12 @@ def test_what_makes_a_metadata_table_is_told_where_there_is_none_yet() -> None:
         table.metadata.validate()
     table.metadata.create()
     assert table.metadata.validate().is_valid
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_table_without_columns_counts_no_rows(version: int) -> None:
+    properties = {"hoodie.populate.meta.fields": "false"}
+    table = HudiTable.create(
+        "", name="t", record_key="k", table_version=version, storage=MemoryStorage(), properties=properties
+    )
+    assert table.scan().count() == 0

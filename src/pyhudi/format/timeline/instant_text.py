@@ -29,7 +29,7 @@ _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[
 def format_instant(epoch_ms: int, zone: tzinfo) -> str:
     """The 17-digit text of a moment, in the given zone."""
     moment = datetime.fromtimestamp(epoch_ms // 1000, tz=UTC).astimezone(zone)
-    return f"{moment:%Y%m%d%H%M%S}{epoch_ms % 1000:03d}"
+    return f"{moment.year:04d}{moment:%m%d%H%M%S}{epoch_ms % 1000:03d}"  # %Y has no leading zeros everywhere
 
 
 def parse_instant_ms(instant: str, zone: tzinfo) -> int:
@@ -70,7 +70,7 @@ def instant_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) 
         except (ValueError, OverflowError) as error:
             raise Invalid(f"{what}={value!r}: expected a moment of the years 1 to 9999: {error}") from error
     if isinstance(value, date):
-        return f"{value:%Y%m%d}000000000"
+        return f"{value.year:04d}{value:%m%d}000000000"
 
     if isinstance(value, str):
         text = value.strip()

@@ -149,7 +149,7 @@ def _writes_in(snapshot: Snapshot, span: CommitRange) -> Iterator[Instant]:
     """Completed writes that were requested in the range, archived ones included, by requested time."""
     timeline = snapshot.timeline
     archived: Sequence[Instant] = ()
-    if timeline.start is not None and (span.start is None or span.start < timeline.start):
+    if timeline.may_have_archived_after(span.start):
         archived = timeline.archived_writes(requested_from=span.start, requested_until=span.end)
     found = (instant for instant in (*archived, *timeline.completed_writes) if span.covers(instant.requested))
     yield from sorted(found, key=lambda instant: instant.requested)

@@ -71,16 +71,15 @@ def instants_in(snapshot: Snapshot, span: CommitRange) -> list[Instant]:
 def _archived_in(snapshot: Snapshot, span: CommitRange) -> tuple[Instant, ...]:
     """Archived writes that may lie in the range. The archive is not read if none can.
 
-    All archived instants were requested before the active timeline starts, so a requested time may rule the archive
-    out. A completion time cannot: a slow write that is archived may have completed after writes that are active.
+    A requested time may rule the archive out. A completion time cannot: a slow write that is archived may have
+    completed after writes that are active.
     """
     timeline = snapshot.timeline
-    if timeline.start is None:
+    by_completion = snapshot.config.layout.has_completion_times
+    if not timeline.may_have_archived_after(None if by_completion else span.start):
         return ()
-    if snapshot.config.layout.has_completion_times:
+    if by_completion:
         return timeline.archived_writes(completed_after=span.start, requested_until=span.end)
-    if span.start is not None and span.start >= timeline.start:
-        return ()
     return timeline.archived_writes(requested_from=span.start, requested_until=span.end)
 
 

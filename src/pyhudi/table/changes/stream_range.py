@@ -77,7 +77,7 @@ class KnownArchive:
     def commits(self, snapshot: Snapshot, after: str, *, by_requested: bool) -> tuple[Instant, ...]:
         """The archived commits after a time, and maybe some before it. Memory: an instant for each of them."""
         timeline = snapshot.timeline
-        if timeline.start is None or (by_requested and after >= timeline.start):
+        if not timeline.may_have_archived_after(after if by_requested else None):
             return ()
         start, since, found = self._known
         if start != timeline.start or after < since:

@@ -19,6 +19,8 @@ def count_rows(storage: Storage, plan: ReadPlan, executor: Executor) -> int:
     A base file without logs tells it in its footer, where every row is asked for. Otherwise the columns that choose
     rows are read, and of a slice with logs the key: the merged rows are counted.
     """
+    if not plan.files:  # before the first write there may be no column either
+        return 0
     takes_all = plan.predicate is None and plan.commit_times is None
     narrow = replace(plan, schema=pa.schema([_cheapest(plan)]))
 

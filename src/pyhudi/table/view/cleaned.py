@@ -185,7 +185,7 @@ def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
             names = {partition: tuple(own_names) for partition, own_names in planned_names(plan).items()}
             yield _Clean(instant.requested, earliest.requested if earliest is not None else None, names)
 
-    if timeline.start is not None and until < timeline.start:
+    if timeline.may_have_archived_after(until):
         for instant in reversed(timeline.history.instants(requested_from=until)):
             if instant.action == "clean" and instant.requested > restored and not timeline.is_active(instant):
                 metadata = timeline.history.read_clean(instant)
