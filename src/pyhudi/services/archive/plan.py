@@ -53,8 +53,8 @@ def plan_archival(
     """The plan to archive the oldest completed writes, and the cleans and rollbacks older than the last of them.
 
     `keep.commits_min` writes stay, and so does every write from the earliest barrier on. Savepoints, restores and
-    indexings stay. Without `is_beyond_savepoint` the first savepoint is a barrier; with it, only commits that have a
-    savepoint stay.
+    indexings stay. Without `is_beyond_savepoint` a savepoint is a barrier, and so is the oldest write that completed
+    after it; with it, only commits that have a savepoint stay.
     Example: 35 writes, `commits_min` 20, and a barrier at the tenth write: the first nine are archived.
     Spec: format/actions.md section 10.
     """
@@ -67,7 +67,7 @@ def plan_archival(
     pinned = {i.requested for i in timeline if i.action == "savepoint"}
     limits = list(barriers)
     if pinned and not is_beyond_savepoint:
-        limits.append(Barrier(min(pinned), f"the savepoint at '{min(pinned)}'"))
+        limits += [_restore_barrier(timeline, requested) for requested in pinned]
     first = min(limits, key=lambda barrier: barrier.requested, default=None)
 
     going = [
@@ -80,6 +80,14 @@ def plan_archival(
         return ArchivalPlan((), f"everything is held by {first.why if first else 'savepoints'}")
 
     return ArchivalPlan(tuple(sorted((*going, *_companions(timeline, going[-1])), key=_order)))
+
+
+def _restore_barrier(timeline: Timeline, saved: str) -> Barrier:
+    """The barrier for a restore to a savepoint: the oldest write that completed after it, and its commit itself."""
+    commit = next((write for write in timeline.completed_writes if write.requested == saved), None)
+    since = timeline.effective_time(commit) if commit is not None else saved
+    later = (write.requested for write in timeline.completed_writes if timeline.effective_time(write) > since)
+    return Barrier(min((saved, *later)), f"the savepoint at '{saved}'")
 
 
 def _companions(timeline: Timeline, newest: Instant) -> list[Instant]:

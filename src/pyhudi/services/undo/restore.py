@@ -24,7 +24,7 @@ from pyhudi.timeline.clock import issue_instant
 from pyhudi.txn.action.service_action import refuse_running
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
-from pyhudi.txn.undo.restore_plan import plan_restore, taken_back
+from pyhudi.txn.undo.restore_plan import archived_after, plan_restore, taken_back
 
 log = logging.getLogger("pyhudi")
 
@@ -132,12 +132,11 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
             f"{', '.join(later)}; delete_savepoint('{later[0]}') first{', and the others' if later[1:] else ''}"
         )
 
-    archived = timeline.archived_writes(requested_from=to.requested)
-    gone = [i.requested for i in archived if timeline.effective_time(i) > timeline.effective_time(to)]
+    gone = archived_after(timeline, to, is_merge_on_read=snapshot.config.is_merge_on_read)
     if gone:
         raise Invalid(
             f"restore to '{to.requested}': expected every write since then on the active timeline, found that "
-            f"'{gone[0]}' was archived, which cannot be rolled back any more (hoodie.archive.beyond.savepoint)"
+            f"'{gone[0].requested}' was archived, which cannot be rolled back any more (hoodie.archive.beyond.savepoint)"
         )
 
     # A savepoint keeps its files from cleans, so its commit may be older than what cleans retained.

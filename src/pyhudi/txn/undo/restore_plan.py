@@ -32,12 +32,7 @@ def plan_restore(
     """
     assert to.is_completed
     has_times = timeline.layout.has_completion_times
-
-    def is_after(instant: Instant) -> bool:
-        if not has_times or (is_merge_on_read and instant.action in _BY_REQUEST):
-            return instant.requested > to.requested
-        return not instant.is_completed or _completion(instant) > _completion(to)
-
+    is_after = _comes_after(timeline, to, is_merge_on_read=is_merge_on_read)
     writes = [i for i in timeline.instants if i.comparable_action in WRITE_ACTIONS]
     first = [i for i in writes if not i.is_completed and i.requested > to.requested and is_clustering(i)]
     others = [i for i in writes if i not in first and is_after(i)]
@@ -46,6 +41,26 @@ def plan_restore(
 
     ordered = (*sorted(first, key=lambda i: i.requested, reverse=True), *reversed(others))
     return RestorePlan(tuple(InstantInfo(i.requested, i.action) for i in ordered), savepoint_to_restore=to.requested)
+
+
+def _comes_after(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> Callable[[Instant], bool]:
+    has_times = timeline.layout.has_completion_times
+
+    def is_after(instant: Instant) -> bool:
+        if not has_times or (is_merge_on_read and instant.action in _BY_REQUEST):
+            return instant.requested > to.requested
+        return not instant.is_completed or _completion(instant) > _completion(to)
+
+    return is_after
+
+
+def archived_after(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> list[Instant]:
+    """The archived writes that a restore to `to` would have to take back. Requests: reads of the history."""
+    if timeline.layout.has_completion_times:
+        found = timeline.archived_writes(completed_after=to.completed)
+    else:
+        found = timeline.archived_writes(requested_from=to.requested)
+    return list(filter(_comes_after(timeline, to, is_merge_on_read=is_merge_on_read), found))
 
 
 def taken_back(timeline: Timeline, to: Instant, *, is_merge_on_read: bool) -> frozenset[str]:
@@ -80,7 +95,8 @@ def plan_undo(
 
     if not target.is_completed:
         if logs_after_slice and target.action == "compaction":
-            return RollbackPlan(info, _called_after(storage, target.requested, StorageListing(storage).partitions()))
+            partitions = StorageListing(storage, nests=True).partitions()
+            return RollbackPlan(info, _called_after(storage, target.requested, partitions))
         return plan_rollback(storage, timeline, target)
 
     stats = read_commit(storage, timeline, target).partition_to_write_stats

@@ -121,6 +121,14 @@ def test_a_savepoint_holds_its_commit_and_all_after_it() -> None:
     assert "savepoint at" in plan_archival(timeline(*commits(2, 3, 4, 5, 6, 7), done(2, "savepoint")), KEEP, []).reason
 
 
+def test_a_savepoint_holds_what_a_restore_to_it_takes_back() -> None:
+    """A write that began before the commit with the savepoint and completed after it is taken back, too."""
+    of = timeline(done(1), done(2, completed=5), *commits(3, 6, 7, 8, 9), done(3, "savepoint"))
+
+    assert gone(of) == [1]
+    assert gone(of, is_beyond_savepoint=True) == [1, 2, 6, 7]
+
+
 def test_a_savepoint_under_way_holds_as_well() -> None:
     assert gone(timeline(*commits(1, 2, 3, 4, 5, 6, 7), pending(2, "savepoint"))) == [1]
 

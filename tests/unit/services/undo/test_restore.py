@@ -4,6 +4,7 @@ another's running work, or a later savepoint.
 
 from collections.abc import Callable
 from datetime import UTC
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.txn.locks.heartbeat import OURS
 from pyhudi.txn.undo.restore_plan import plan_restore
+from pyhudi.write.handles.base_file_writer import BaseFileWriter
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -189,6 +191,30 @@ def test_archived_writes_cannot_be_rolled_back() -> None:
 
     with pytest.raises(Invalid, match=f"'{commits[1]}' was archived"):
         table.restore(commits[0])
+
+
+def test_nor_can_those_that_began_before_the_savepoint_and_completed_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, table, _ = made()
+
+    def write_first(writer: BaseFileWriter, *values: Any, **of: Any) -> None:
+        monkeypatch.undo()
+        table.savepoint(table.upsert(arrow([Row("other", "rome", 1, 1)])).requested)
+        writer.write(*values, **of)
+
+    monkeypatch.setattr(BaseFileWriter, "write", write_first)
+    early = table.upsert(arrow([Row("early", "bergen", 1, 1)])).requested
+    (saved,) = (i.requested for i in table.timeline() if i.action == "savepoint")
+    assert early is not None
+    assert early < saved
+    few = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoodie.archive.beyond.savepoint": "true"}
+    options = {**few, "hoodie.metadata.compact.max.delta.commits": "1", "hoodie.clean.commits.retained": "1"}
+    for turn in (4, 5, 6):
+        table.upsert(rows(turn), options=options)
+    table.archive(options=options)
+    assert early not in [i.requested for i in table.timeline()]
+
+    with pytest.raises(Invalid, match=f"'{early}' was archived"):
+        table.restore(saved)
 
 
 @pytest.mark.parametrize("version", [6, 8])
