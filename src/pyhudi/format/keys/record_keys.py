@@ -7,6 +7,7 @@ over the distinct values.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -262,20 +263,17 @@ def check_partition_path(path: str) -> None:
 
 
 def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
-    """The texts of the partition columns in a path; empty if the path does not have one folder for each column, if a
-    key generator of the user's makes paths, or if paths of the table's version do not tell values.
+    """The texts of the partition columns in a path; empty if the path does not tell them apart, if a key generator of
+    the user's makes paths, or if paths of the table's version do not tell values.
 
-    Example: `city=oslo/day=2` gives city `oslo` and day `2`. The text of a time-based column is not the column's value:
-    many values share the text.
+    Example: `city=oslo/day=2` gives city `oslo` and day `2`. A value may have a `/`: `city=a/b/day=2` gives city `a/b`.
+    Without the names in front, a path of more folders than columns tells nothing. The text of a time-based column is
+    not the column's value: many values share the text.
     """
     if not spec.partition_by or spec.own_generator or not spec.paths_tell_values:
         return {}
-    parts = path.split("/") if len(spec.partition_by) > 1 else [path]
-    if len(parts) != len(spec.partition_by):
-        return {}
-
     values: dict[str, str | None] = {}
-    for name, part in zip(spec.partition_by, parts, strict=True):
+    for name, part in zip(spec.partition_by, _parts(path, spec), strict=False):
         text = part.removeprefix(f"{name}=") if spec.is_hive_style else part
         if spec.has_slashed_dates:
             text = text.replace("/", "-")
@@ -284,6 +282,22 @@ def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
         values[name] = None if text == DEFAULT_PARTITION else text
 
     return values
+
+
+def _parts(path: str, spec: KeySpec) -> list[str]:
+    """The part of a path that each partition column has made; none where there are several ways to cut it."""
+    names, folders = spec.partition_by, path.split("/")
+    if len(names) == 1:
+        return [path]
+    if len(folders) == len(names):
+        return folders
+    if not spec.is_hive_style or not folders[0].startswith(f"{names[0]}="):
+        return []
+    begins = [[at for at, folder in enumerate(folders) if at and folder.startswith(f"{name}=")] for name in names[1:]]
+    places = [0, *(one[0] for one in begins if len(one) == 1), len(folders)]
+    if len(places) != len(names) + 1 or places != sorted(set(places)):
+        return []
+    return ["/".join(folders[start:end]) for start, end in pairwise(places)]
 
 
 def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

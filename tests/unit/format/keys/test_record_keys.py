@@ -226,6 +226,28 @@ def test_a_path_that_does_not_tell_its_values_apart_states_none() -> None:
     assert partition_values("", spec()) == {}
 
 
+@pytest.mark.parametrize(
+    "path, expected",
+    [
+        ("y=2024/p=a/b", {"y": "2024", "p": "a/b"}),
+        ("y=a/b/p=c/y=d", {"y": "a/b", "p": "c/y=d"}),
+        ("y=a/y=b/p=c", {"y": "a/y=b", "p": "c"}),
+        ("y=a/p=b/p=c", {}),  # y is `a`, or `a/p=b`
+        ("a/p=b/c", {}),
+        ("y=a/b/c", {}),
+    ],
+)
+def test_a_value_with_slashes_is_told_by_the_name_of_the_next_column(path: str, expected: dict[str, str]) -> None:
+    assert partition_values(path, spec(partition_by=("y", "p"), is_hive_style=True)) == expected
+
+
+@given(*[st.text("ab/=ypq", min_size=1)] * 3)
+def test_a_path_with_names_tells_the_values_that_made_it_or_none(y: str, p: str, q: str) -> None:
+    of = spec(partition_by=("y", "p", "q"), is_hive_style=True)
+
+    assert partition_values(f"y={y}/p={p}/q={q}", of) in ({"y": y, "p": p, "q": q}, {})
+
+
 SLASHED = replace(spec(partition_by=("p",)), has_slashed_dates=True)
 
 
