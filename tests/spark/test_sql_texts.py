@@ -73,6 +73,65 @@ def test_comments_stand_anywhere(mor: Sql) -> None:
     assert sql.rows("t") == [A, B, C, (4, "d", 8, "y")]
 
 
+def test_partition_values_with_slashes_are_found(sql: Sql) -> None:
+    """Their rows stayed, or were lost: their paths have more folders than columns."""
+    for name, facts in (("t", ""), ("u", ", 'hoodie.datasource.write.hive_style_partitioning' = 'false'")):
+        sql(
+            f"CREATE TABLE {name} (id INT, y INT, p STRING) USING hudi PARTITIONED BY (y, p) TBLPROPERTIES "
+            f"(primaryKey = 'id'{facts})"
+        )
+        sql(f"INSERT INTO {name} VALUES (1, 2024, 'a/b'), (2, 2024, 'c'), (3, 2025, 'c')")
+        assert len(sql(f"SHOW PARTITIONS {name} PARTITION (y = 2024)")) == 2
+        sql(f"INSERT OVERWRITE {name} PARTITION (y = 2024, p = 'a/b') IF NOT EXISTS SELECT 9")
+        assert sql.rows(name, "id") == [(1,), (2,), (3,)]
+        sql(f"ALTER TABLE {name} DROP PARTITION (p = 'a/b')")
+        assert sql.rows(name, "id") == [(2,), (3,)]
+        sql(f"INSERT INTO {name} VALUES (1, 2024, 'a/b')")
+        sql(f"INSERT OVERWRITE {name} PARTITION (y = 2024, p) SELECT 11, 'z'")
+        assert sql.rows(name, "id") == [(11,), (3,)]
+
+    sql("CREATE TABLE v (id INT, y STRING, p STRING) USING hudi PARTITIONED BY (y, p) TBLPROPERTIES "
+        "(primaryKey = 'id', 'hoodie.datasource.write.hive_style_partitioning' = 'false')")  # fmt: skip
+    sql("INSERT INTO v VALUES (1, 'a', 'b/c'), (2, 'a/b', 'c'), (3, 'd', 'e')")
+    with pytest.raises(Unsupported, match=r"'a/b/c' .* has rows of these values and of others; use DELETE"):
+        sql("TRUNCATE TABLE v PARTITION (y = 'a')")
+    sql("TRUNCATE TABLE v PARTITION (y = 'd')")
+    assert sql.rows("v", "id") == [(1,), (2,)]
+    with pytest.raises(Unsupported, match=r"'a/b/c' has rows of several values; name the partitions"):
+        sql("CALL run_clustering(table => 'v', op => 'schedule', predicate => \"y = 'a'\")")
+
+
+def test_a_partition_clause_may_have_other_capitals_and_deletes_no_more_than_it_says(sql: Sql) -> None:
+    sql("CREATE TABLE t (id INT, ts BIGINT, city STRING) USING hudi PARTITIONED BY (city) "
+        "TBLPROPERTIES (primaryKey = 'id')")  # fmt: skip
+    sql("INSERT INTO t PARTITION (CITY = 'oslo') SELECT 8L AS ts, 2 AS id")
+    sql("INSERT INTO t PARTITION (City = 'oslo') (ts, ID) SELECT 9L, 3")
+    sql("INSERT INTO t PARTITION (CITY = 'oslo') BY NAME SELECT 7L AS ts, 4 AS id")
+    sql("INSERT OVERWRITE t PARTITION (CITY = 'rome') SELECT 6L AS ts, 5 AS id")
+    stored = [(2, 8, "oslo"), (3, 9, "oslo"), (4, 7, "oslo"), (5, 6, "rome")]
+    assert sql.rows("t", "id, ts, city") == stored
+
+    for text in ("ALTER TABLE t DROP PARTITION (city)", "TRUNCATE TABLE t PARTITION (city)",
+                 "TRUNCATE TABLE t PARTITION ()", "ALTER TABLE t DROP PARTITION ()"):  # fmt: skip
+        with pytest.raises(Invalid, match=r"expected a (value of 'city'|partition column), found none"):
+            sql(text)
+    assert sql.rows("t", "id, ts, city") == stored
+    assert sql("SHOW PARTITIONS t PARTITION (city)") == [("city=oslo",), ("city=rome",)]
+
+
+def test_names_that_spark_takes_are_taken(sql: Sql) -> None:
+    sql("CREATE TABLE 2024_sales (id INT, a INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    sql("ALTER TABLE 2024_sales ADD COLUMNS (r STRUCT<comment: STRING, first: INT> AFTER id, then INT)")
+    sql("INSERT INTO 2024_sales SELECT 1 AS id, named_struct('comment', 'a', 'first', 2) AS r, 2L AS a, 3 AS then")
+    merge = "MERGE {} INTO 2024_sales t USING (SELECT 1 AS id, 3 AS then, 9 AS new) s ON t.id = s.id "
+    merge += "WHEN MATCHED AND s.then = t.then THEN UPDATE SET a = 5"
+    with pytest.raises(Unsupported, match="MERGE adds no columns"):
+        sql(merge.format("WITH SCHEMA EVOLUTION"))
+    sql(merge.format(""))
+
+    assert sql("SELECT id, r.comment, r.first, a, then FROM 2024_sales WHERE a > 2") == [(1, "a", 2, 5, 3)]
+
+
 def test_a_query_of_a_path_is_not_written_to(mor: Sql) -> None:
     """Spark would write the rows below a root that is made up, where nobody finds them."""
     sql = mor

@@ -190,7 +190,7 @@ def truncate_table(session: SqlSession, head: Head, entry: CatalogEntry) -> Data
         head.cursor.end()
         table.insert_overwrite_table(table.schema().empty_table())
         return session.nothing()
-    said = partition_values(head.cursor.brackets())
+    said = partition_values(head.cursor.brackets(), needs_values=True)
     head.cursor.end()
     living = living_partitions(table)
     table.delete_partitions(matching_partitions(session, table, said, living, takes_patterns=True))

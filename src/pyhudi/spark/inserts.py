@@ -17,7 +17,7 @@ from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
-from pyhudi.sql.changes import Insert, read_insert
+from pyhudi.sql.changes import Insert, PartitionValue, read_insert
 from pyhudi.sql.heads import Head
 from pyhudi.sql.insert_settings import OF_SQL, OPERATION, InsertSettings, asked_operation
 from pyhudi.sql.words import quoted_name
@@ -32,6 +32,7 @@ def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     """`INSERT INTO | OVERWRITE`: one commit."""
     statement = read_insert(head)
     table = session.open(entry)
+    statement = replace(statement, partition=_spelled(statement.partition, table))
     if statement.overwrites:
         _refuse_times(statement, table)
     if statement.is_lenient and _has_partition(session, statement, table):
@@ -46,6 +47,12 @@ def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     )
     write_rows(session, entry, table, typed, overwrites=statement.overwrites, statement=statement)
     return session.nothing()
+
+
+def _spelled(said: Sequence[PartitionValue], table: HudiTable) -> tuple[PartitionValue, ...]:
+    """What is said of each column, with the names as the table has them. Others stay as they are, to be refused."""
+    known = {name.lower(): name for name in table.schema().names}
+    return tuple(PartitionValue(known.get(one.column.lower(), one.column), one.value) for one in said)
 
 
 def _refuse_times(statement: Insert, table: HudiTable) -> None:

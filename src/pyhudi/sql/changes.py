@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.sql.heads import Head
 from pyhudi.sql.words import Cursor, Name, split_list
 
@@ -128,8 +128,12 @@ def _lists_columns(cursor: Cursor) -> bool:
     return word is not None and word.is_name and following is not None and following.upper in (",", ")", ".")
 
 
-def partition_values(text: str) -> tuple[PartitionValue, ...]:
-    """What `PARTITION (…)` says of each column. Raises: Invalid for a column that is named twice."""
+def partition_values(text: str, *, needs_values: bool = False) -> tuple[PartitionValue, ...]:
+    """What `PARTITION (…)` says of each column.
+
+    `needs_values`: of a statement that deletes what is named, in which a column alone would mean all partitions.
+    Raises: Invalid for a column that is named twice, for empty brackets, and for a column without the value it needs.
+    """
     found: list[PartitionValue] = []
     for piece in split_list(text):
         cursor = Cursor(piece)
@@ -138,7 +142,14 @@ def partition_values(text: str) -> tuple[PartitionValue, ...]:
         cursor.end()
         if any(column.lower() == one.column.lower() for one in found):
             raise Invalid(f"PARTITION ({text.strip()}): expected each column once, found '{column}' twice")
+        if needs_values and value is None:
+            raise Invalid(
+                f"PARTITION ({text.strip()}): expected a value of '{column}', found none; write {column} = …, or leave "
+                "the column out, which stands for each of its values"
+            )
         found.append(PartitionValue(column, value))
+    if not found:
+        raise Invalid("PARTITION (): expected a partition column, found none")
     return tuple(found)
 
 
@@ -161,7 +172,13 @@ def read_delete(head: Head) -> Delete:
 
 
 def read_merge(head: Head) -> Merge:
+    """Raises: Invalid for a text that is no MERGE; Unsupported for one that is to add columns."""
     cursor = head.cursor
+    if head.adds_columns:
+        raise Unsupported(
+            f"MERGE WITH SCHEMA EVOLUTION INTO {'.'.join(head.target)}: MERGE adds no columns; ALTER TABLE … ADD "
+            "COLUMNS first, and leave WITH SCHEMA EVOLUTION out"
+        )
     alias = _alias(cursor, head.target[-1], ("USING",))
     cursor.expect("USING")
     source, source_alias = _source(cursor)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from pyhudi.sql.words import Cursor, Kind, split_list, words_of
+from pyhudi.sql.words import Cursor, Kind, Word, split_list, words_of
 
 
 class Verb(Enum):
@@ -80,11 +80,27 @@ def _split(text: str) -> list[str]:
     for word in words_of(text):
         if word.kind is not Kind.SIGN:
             continue
-        depth += sum(word.text.count(sign) for sign in "(<") - sum(word.text.count(sign) for sign in ")>")
+        depth += _levels(word)
         if word.text == "," and depth == 0:
             pieces.append(text[start : word.start])
             start = word.end
     return [*pieces, text[start:]]
+
+
+def _levels(word: Word) -> int:
+    """How many brackets a word opens, less those that it closes. Those of types are `<` and `>`."""
+    if word.kind is not Kind.SIGN:
+        return 0
+    return sum((sign in "(<") - (sign in ")>") for sign in word.text)
+
+
+def _type(cursor: Cursor) -> str:
+    """The text of a type: to the next clause. Fields of a struct may be called as clauses, and have comments."""
+    start, depth = cursor.at, 0
+    while (word := cursor.word()) is not None and (depth or not any(cursor.sees(*stop) for stop in _STOPS)):
+        depth += _levels(word)
+        cursor.at += 1
+    return cursor.slice(start, cursor.at)
 
 
 def _altered(cursor: Cursor, path: str) -> ColumnChange:
@@ -107,7 +123,7 @@ def _altered(cursor: Cursor, path: str) -> ColumnChange:
 
 def _described(cursor: Cursor, verb: Verb, path: str, name: str = "") -> ColumnChange:
     """A column as it is to be: its type, and what else is said of it."""
-    kind = cursor.until(*_STOPS)
+    kind = _type(cursor)
     if not kind:
         raise cursor.wrong("a type")
     comment, after, is_first = None, None, False

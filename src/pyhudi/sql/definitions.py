@@ -200,7 +200,7 @@ def read_alter(head: Head) -> AlterTable:
 def _partitions(cursor: Cursor) -> tuple[tuple[PartitionValue, ...], ...]:
     found = []
     while cursor.take("PARTITION"):
-        found.append(partition_values(cursor.brackets()))
+        found.append(partition_values(cursor.brackets(), needs_values=True))
         if cursor.take("LOCATION"):
             raise Unsupported(
                 f"PARTITION … LOCATION {cursor.rest()}: expected no LOCATION: a partition of a Hudi table lies in the "

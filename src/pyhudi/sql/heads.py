@@ -46,7 +46,7 @@ class Head:
 
     `target`: the table's name, or that of the procedure; empty where the cursor stands before a text to execute, in a
     script, or before a folder. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
-    `is_extended`: DESCRIBE EXTENDED.
+    `is_extended`: DESCRIBE EXTENDED. `adds_columns`: MERGE WITH SCHEMA EVOLUTION.
     """
 
     statement: Statement
@@ -57,6 +57,7 @@ class Head:
     is_lenient: bool = False
     overwrites: bool = False
     is_extended: bool = False
+    adds_columns: bool = False
 
 
 _Reader: TypeAlias = Callable[[Cursor, str], Head | None]
@@ -130,9 +131,9 @@ def _delete(cursor: Cursor, ctes: str) -> Head | None:
 
 
 def _merge(cursor: Cursor, ctes: str) -> Head | None:
-    cursor.take("WITH", "SCHEMA", "EVOLUTION")
+    adds_columns = cursor.take("WITH", "SCHEMA", "EVOLUTION")
     cursor.expect("INTO")
-    return Head(Statement.MERGE, cursor.name(), cursor, ctes)
+    return Head(Statement.MERGE, cursor.name(), cursor, ctes, adds_columns=adds_columns)
 
 
 def _create(cursor: Cursor, ctes: str) -> Head | None:

@@ -24,6 +24,7 @@ Stop: TypeAlias = tuple[str, ...]
 _OPENING = ("(", "[", "{")
 _CLOSING = (")", "]", "}")
 _SHOWN_MAX = 60
+_NUMBER = re.compile(r"[0-9]+(?:E[0-9]+)?(?:BD|[LSYDF])?", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?\*/|--(?:\\\n|[^\r\n])*", re.DOTALL)
 
 
@@ -53,8 +54,8 @@ class Word:
 
     @property
     def is_name(self) -> bool:
-        """Whether it may be a name of a table or a column."""
-        return self.kind is Kind.NAME or (self.kind is Kind.WORD and self.text[:1] not in "0123456789")
+        """Whether it may be a name of a table or a column. To Spark, `2024_sales` is one, and `2024L` a number."""
+        return self.kind is Kind.NAME or (self.kind is Kind.WORD and _NUMBER.fullmatch(self.text) is None)
 
 
 def words_of(text: str) -> list[Word]:
@@ -195,12 +196,13 @@ class Cursor:
         """The text from here to the first of the stops that is in no brackets and no CASE, or to the end."""
         start, depth, cases = self.at, 0, 0
         while not self.is_done:
-            if depth == 0 and cases == 0 and any(self.sees(*stop) for stop in stops):
+            is_field = self.at > start and self.words[self.at - 1].upper == "."  # t.end and s.then are columns
+            if depth == 0 and cases == 0 and not is_field and any(self.sees(*stop) for stop in stops):
                 break
             word = self.words[self.at]
             if word.kind is Kind.SIGN:
                 depth += (word.text in _OPENING) - (word.text in _CLOSING)
-            if self.at == 0 or self.words[self.at - 1].text != ".":  # t.end is a column
+            if not is_field:
                 cases += (word.upper == "CASE") - (word.upper == "END" and cases > 0)
             self.at += 1
         return self.slice(start, self.at)

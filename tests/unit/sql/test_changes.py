@@ -5,7 +5,7 @@ CASE expressions, strings and brackets hold the words at which clauses end; each
 
 import pytest
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.sql.changes import (
     Action,
     Assigned,
@@ -15,6 +15,7 @@ from pyhudi.sql.changes import (
     Merge,
     PartitionValue,
     Update,
+    partition_values,
     read_delete,
     read_insert,
     read_merge,
@@ -160,3 +161,23 @@ def test_a_merge_that_is_none_is_refused(text: str, expected: str) -> None:
 )
 def test_a_condition_of_equal_columns_is_told_from_others(condition: str, expected: dict[str, str] | None) -> None:
     assert equal_columns(condition, "t", "s") == expected
+
+
+def test_a_column_after_a_dot_ends_no_clause() -> None:
+    found = merge("MERGE INTO t USING s ON s.when = t.when WHEN MATCHED AND s.then = 1 AND s.end = 2 THEN DELETE")
+
+    assert (found.on, found.clauses[0].condition) == ("s.when = t.when", "s.then = 1 AND s.end = 2")
+
+
+def test_a_merge_that_is_to_add_columns_is_refused() -> None:
+    with pytest.raises(Unsupported, match=r"MERGE WITH SCHEMA EVOLUTION INTO db\.t: MERGE adds no columns"):
+        merge("MERGE WITH SCHEMA EVOLUTION INTO db.t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+
+
+def test_what_deletes_partitions_needs_a_value_of_each_column_that_it_names() -> None:
+    assert partition_values("y = 1", needs_values=True) == (PartitionValue("y", "1"),)
+    assert partition_values("y = 1, p")[1] == PartitionValue("p", None)
+    with pytest.raises(Invalid, match=r"PARTITION \(y = 1, p\): expected a value of 'p', found none"):
+        partition_values("y = 1, p", needs_values=True)
+    with pytest.raises(Invalid, match=r"PARTITION \(\): expected a partition column"):
+        partition_values(" ")

@@ -19,6 +19,11 @@ CHANGES: dict[str, tuple[ColumnChange, ...] | None] = {
     "CHANGE COLUMN a b INT COMMENT 'x' AFTER c": (
         ColumnChange(Verb.ALTER, "a", name="b", type="INT", comment="x", after="c"),
     ),
+    "CHANGE a A STRUCT<first: INT, comment: ARRAY<STRUCT<after: INT COMMENT 'x'>>> COMMENT 'y'": (
+        ColumnChange(
+            Verb.ALTER, "a", type="STRUCT<first: INT, comment: ARRAY<STRUCT<after: INT COMMENT 'x'>>>", comment="y"
+        ),
+    ),
     "RENAME TO b": None,
     "SET TBLPROPERTIES ('a'='b')": None,
 }

@@ -9,6 +9,8 @@ from pyhudi.sql.heads import Statement, find_head
 
 HEADS = [
     ("insert into t values (1)", Statement.INSERT, ("t",)),
+    ("INSERT INTO 2024_sales VALUES (1L)", Statement.INSERT, ("2024_sales",)),
+    ("CREATE TABLE db.1e5x (1a INT) USING hudi", Statement.CREATE_TABLE, ("db", "1e5x")),
     ("INSERT INTO TABLE db.t SELECT 1", Statement.INSERT, ("db", "t")),
     ("-- first\nINSERT OVERWRITE TABLE `a b`.`t.x` /* c */ SELECT 1;", Statement.INSERT, ("a b", "t.x")),
     ("WITH a AS (SELECT 1 id) INSERT INTO t SELECT * FROM a", Statement.INSERT, ("t",)),
@@ -50,7 +52,7 @@ def test_a_statement_is_told_by_its_head(text: str, statement: Statement, target
     [
         "SELECT * FROM t", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1)", "SET hoodie.x = insert",
         "FROM a SELECT 'INSERT OVERWRITE DIRECTORY'", "CREATE VIEW v AS SELECT 1", "DROP VIEW v", "SHOW TABLES",
-        "SELECT 'insert into t'", "", "not sql at all", "SELECT 'open",
+        "SELECT 'insert into t'", "INSERT INTO 2024 VALUES (1)", "", "not sql at all", "SELECT 'open",
     ],
 )  # fmt: skip
 def test_other_texts_are_left_to_spark(text: str) -> None:
