@@ -195,6 +195,26 @@ def test_a_downgrade_leaves_no_log_behind_that_would_be_taken_for_a_newer_one() 
     assert not [f.path for f in table._access.storage.list("oslo") if ".log." in f.path]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restore_after_the_upgrade_of_a_copied_table_takes_back_what_came_later(kind: str) -> None:
+    """The files of the copy are dated in the order in which they were copied, here the newest first."""
+    first = new_table(6, kind, **{"hoodie.compact.inline": "false"})
+    commits = [first.upsert(arrow([Row(f"k{n}", "oslo", n, n)])).requested for n in range(4)]
+    clock = StepClock(first._access.clock.now_ms() + 60_000)
+    copied = MemoryStorage(clock_ms=clock.now_ms)
+    for file in sorted(first._access.storage.list("", recursive=True), key=lambda one: one.path, reverse=True):
+        copied.put(file.path, first._access.storage.get(file.path))
+    table = Handles(copied, clock, seeded_uuids(1), SerialExecutor()).open()
+    table.upgrade(8)
+
+    completed = [i.completed or "" for i in table.timeline() if i.requested in commits]
+    assert completed == sorted(set(completed))
+    result = table.restore(commits[1] or "")
+
+    assert set(commits[2:]) <= set(result.rolled_back)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["k0", "k1"]
+
+
 @pytest.mark.parametrize("before,after", [(8, 6), (9, 6), (8, 5)])
 def test_rows_stay_where_cleans_follow_a_restore_to_before_a_downgrade(tmp_path: Path, before: int, after: int) -> None:
     """Logs of version 8 are named after their write. A clean took each for a slice, and took the base file away."""

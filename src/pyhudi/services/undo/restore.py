@@ -132,11 +132,12 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
             f"{', '.join(later)}; delete_savepoint('{later[0]}') first{', and the others' if later[1:] else ''}"
         )
 
-    gone = archived_after(timeline, to, is_merge_on_read=snapshot.config.is_merge_on_read)
+    archived = archived_after(timeline, to, is_merge_on_read=snapshot.config.is_merge_on_read)
+    gone = [write.requested for write in archived]
     if gone:
         raise Invalid(
             f"restore to '{to.requested}': expected every write since then on the active timeline, found that "
-            f"'{gone[0].requested}' was archived, which cannot be rolled back any more (hoodie.archive.beyond.savepoint)"
+            f"'{gone[0]}' was archived, which cannot be rolled back any more (hoodie.archive.beyond.savepoint)"
         )
 
     # A savepoint keeps its files from cleans, so its commit may be older than what cleans retained.

@@ -67,7 +67,8 @@ def copy_timeline(
 
     From layout 1, when a file was modified is taken for when its instant completed, as Apache Hudi does; a copied file
     may be older than its own instant, and then completes right after it. An instant that came from layout 2 has its
-    completion time of there. `ends`: requested times of writes that completed before the times here, whatever the dates
+    completion time of there. A write that was requested before another completes before it, too, however late their
+    files are dated. `ends`: requested times of writes that completed before the times here, whatever the dates
     of their files say: those of a table that was copied are all later. To layout 1, the copy is dated accordingly where
     the storage allows it. Seen: 1.2.0 lays the logs of older slices upon the newest base files otherwise
     (`HoodieFileGroup.getBaseInstantTime`).
@@ -83,6 +84,7 @@ def copy_timeline(
         if instant.action == _REPLACE and instant.is_completed
         and decode_commit(storage.get(path), path=path).operation_type in MOVES
     }  # fmt: skip
+    dates = {} if source.has_completion_times else _completion_dates(found, files, times, zone, ends)
     replaced: set[str] = set()
     for path, instant in found.items():
         if not instant.is_completed and target.folder == source.folder and target.kind.commits is CommitForm.AVRO:
@@ -90,11 +92,7 @@ def copy_timeline(
         content = stored = storage.get(path)
         if instant.action in WRITE_ACTIONS and content and not _is_plan(instant):
             content = target.encode_commit(decode_commit(content, path=path))
-        completed = instant.completed
-        if instant.is_completed and completed is None:
-            completed = times.of(instant) or max(format_instant(files[path], zone), instant.requested)
-            if (end := ends.get(instant.requested)) is not None and completed >= end:
-                completed = max(format_instant(parse_instant_ms(end, zone) - 1, zone), instant.requested)
+        completed = instant.completed or dates.get(path)
         named = replace(instant, action=_action(instant, target, clusterings), completed=completed, is_legacy=False)
         copy = target.path(named)
         if copy in found:
@@ -106,6 +104,32 @@ def copy_timeline(
         if instant.completed is not None and not target.has_completion_times:
             set_modified(storage, copy, parse_instant_ms(instant.completed, zone))
     return frozenset(replaced)
+
+
+def _completion_dates(
+    found: Mapping[str, Instant],
+    files: Mapping[str, int],
+    times: CompletionTimes,
+    zone: tzinfo,
+    ends: Mapping[str, str],
+) -> dict[str, str]:
+    """When each completed instant of layout 1 completed, by path: in `times`, or from when its file was modified.
+
+    Of writes, dates rise with requested times. A tool that copies a table dates its files anew, in any order; then a
+    restore would take back what was written before its target, and keep what was written after.
+    """
+    dates: dict[str, str] = {}
+    later: str | None = None
+    for path, instant in sorted(found.items(), key=lambda one: one[1].requested, reverse=True):
+        if not instant.is_completed:
+            continue
+        known, dated = times.of(instant), format_instant(files[path], zone)
+        if known is None and instant.action in WRITE_ACTIONS:
+            bounds = (bound for bound in (later, ends.get(instant.requested)) if bound is not None)
+            dated = min((dated, *(format_instant(parse_instant_ms(bound, zone) - 1, zone) for bound in bounds)))
+            later = max(dated, instant.requested)
+        dates[path] = known or max(dated, instant.requested)
+    return dates
 
 
 def copy_schema_histories(storage: Storage, target: TimelineLayout) -> None:
