@@ -3,10 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from pyhudi import Invalid, Unsupported
+from pyhudi import HudiTable, Invalid, Unsupported
 from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.kinds.expression_index import BloomShape, expression_index, is_expression_index
 from pyhudi.predicate.resolve import parse_value
+from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.prune.indexed_expression import parse_indexed_expression
 from pyhudi.versions import VERSIONS
 
@@ -80,3 +81,46 @@ def test_both_names_of_such_partitions_are_known() -> None:
     assert VERSIONS[7].expression_prefix == "func_index_"
     assert all(map(is_expression_index, ("func_index_a", "expr_index_a")))
     assert not is_expression_index("secondary_index_a")
+
+
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize(
+    "text, first, later, where, ids",
+    [
+        ("length(c)", pa.array(["é", "ab"]), pa.array([b"\xff\xff"]), "length(c) = 2", ["a", "b", "z"]),
+        (
+            "from_unixtime(c)",
+            pa.array([16777217, 5], pa.int32()),
+            pa.array([1.5], pa.float32()),
+            "from_unixtime(c) = '1970-07-14 04:20:16'",
+            ["a"],
+        ),
+    ],
+)
+def test_an_index_goes_where_its_column_becomes_another_type(
+    kind: str, text: str, first: pa.Array, later: pa.Array, where: str, ids: list[str]
+) -> None:
+    table = typed_table(kind, first, text)
+    table.upsert(pa.table({"id": ["z"], "p": ["z"], "v": [1], "c": later}))
+    assert table.scan(where=where).to_arrow()["id"].to_pylist() == ids
+    assert table.scan(where=where).explain().indexes == ()
+
+
+@pytest.mark.parametrize("text, where", [("from_unixtime(c)", "from_unixtime(c) < '1980'"), ("c", "c < 1")])
+def test_an_index_stays_where_its_column_of_whole_numbers_widens(text: str, where: str) -> None:
+    table = typed_table("COPY_ON_WRITE", pa.array([0, 2**31 - 1], pa.int32()), text)
+    table.upsert(pa.table({"id": ["z"], "p": ["z"], "v": [1], "c": [2**32]}))
+    scan = table.scan(where=where)
+    assert scan.to_arrow()["id"].to_pylist() == ["a"]
+    assert "expr_index_i" in str(scan.explain())
+
+
+def typed_table(kind: str, values: pa.Array, expression: str) -> HudiTable:
+    """Two rows of two partitions, with bounds and filters of an expression over their column c."""
+    table = HudiTable.create(
+        "t", name="t", record_key="id", partition_by="p", ordering="v", table_type=kind, storage=MemoryStorage()
+    )
+    table.bulk_insert(pa.table({"id": ["a", "b"], "p": ["x", "y"], "v": [1, 1], "c": values}))
+    table.build_index("expr_index", name="i", expression=expression)
+    table.build_index("bloom_filters", name="filters", expression=expression)
+    return table

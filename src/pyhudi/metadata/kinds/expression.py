@@ -31,6 +31,7 @@ from pyhudi.metadata.kinds.expression_index import (
     expression_index,
     is_alike,
     is_expression_index,
+    keeps_values,
     known_expressions,
 )
 from pyhudi.metadata.kinds.expression_statistics import MetadataExpressions, usable_filter, with_nulls
@@ -63,10 +64,18 @@ FILTER_OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExpressionTableIndex(TableIndex):
-    """An index on one expression. `index`: the expression, and the form in which the index is stored."""
+    """An index on one expression. `index`: the expression, and the form in which the index is stored.
+
+    `has_old_values`: some of its values were computed of a column of another type, and are others now.
+    """
 
     partition: str
     index: ExpressionIndex
+    has_old_values: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        return not self.has_old_values
 
     def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
         yield expression_change(commit.snapshot, commit.requested, commit.metadata, self.index, commit.executor)
@@ -184,7 +193,8 @@ class ExpressionKind(IndexKind):
 
     def known(self, table: IndexedTable) -> list[TableIndex]:
         found = known_expressions(table.partitions, table.definitions, table.schema)
-        return [ExpressionTableIndex(index.partition, index) for index in found]
+        before, now = table.schema_before, table.schema
+        return [ExpressionTableIndex(one.partition, one, not keeps_values(one, before, now)) for one in found]
 
     def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner:
         return ExpressionPruner(MetadataExpressions(indexes, snapshot.schema_with_meta))

@@ -20,6 +20,7 @@ from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.metadata.stats_values import StatsVersion
 from pyhudi.metadata.derive.column_bounds import IndexedColumn
 from pyhudi.predicate.nodes import Node, type_of
+from pyhudi.predicate.types import is_integer
 from pyhudi.table.prune.indexed_expression import (
     EXPRESSION_OPTION,
     IndexedExpression,
@@ -128,6 +129,18 @@ def known_expressions(
         except (Invalid, Unsupported) as error:
             log.info("%s", error)
     return tuple(found)
+
+
+def keeps_values(index: ExpressionIndex, before: pa.Schema | None, now: pa.Schema) -> bool:
+    """Whether the values that are stored are those which the column has in its type of now. `before`: None: the same.
+
+    A whole number has the same in a wider type. In others it may have other ones: `length` counts the characters of a
+    text and the bytes of binary, and a large integer is rounded as a float.
+    """
+    if before is None or index.source not in before.names:
+        return True
+    old, new = before.field(index.source).type, now.field(index.source).type
+    return old == new or (is_integer(old) and is_integer(new) and old.bit_width < new.bit_width)
 
 
 def _require(fits: bool, what: str, expression: IndexedExpression, kind: pa.DataType, flavour: str) -> None:

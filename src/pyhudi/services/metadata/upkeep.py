@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
 
@@ -229,10 +229,8 @@ class MetadataTableUpkeep:
             return
         if not config.has_metadata_table:  # dropped while the write ran; the next write makes it anew
             return
-        commit = CommitView(
-            self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys
-        )  # fmt: skip
-        indexes = self._kept(config, lambda: commit.schema)
+        commit = CommitView(self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys)
+        indexes = self._kept(config, lambda: commit.schema, lambda: commit.snapshot.schema_with_meta)
         changes = (change for index in indexes for change in index.commit_changes(commit))
         try:
             self._writer(config, indexes).apply(requested, changes)
@@ -347,13 +345,14 @@ class MetadataTableUpkeep:
         }
         put_definitions(self.storage, completed)
 
-    def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
-        """The indexes that are kept true, among those that the table has or is getting. `schema`: its columns."""
+    def _kept(
+        self, config: TableConfig, schema: Callable[[], pa.Schema], before: Callable[[], pa.Schema] | None = None
+    ) -> Sequence[TableIndex]:
+        """The indexes that are kept true, among those that the table has or is getting. `schema`, `before`: columns."""
         if not config.has_indexes:
             return [FilesIndex()]
-        columns = schema()
         named = by_name.kept_partitions(config, config.metadata_partitions_named)
-        return registry.kept_indexes(self._indexed(named, columns))
+        return registry.kept_indexes(replace(self._indexed(named, schema()), schema_before=before and before()))
 
     def _indexed(self, partitions: Collection[str], columns: pa.Schema) -> IndexedTable:
         """These partitions of the metadata table, as indexes of the data table with these columns."""
