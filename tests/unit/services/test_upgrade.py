@@ -215,6 +215,20 @@ def test_a_restore_after_the_upgrade_of_a_copied_table_takes_back_what_came_late
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["k0", "k1"]
 
 
+@pytest.mark.parametrize("before", [5, 6])
+def test_late_rows_stay_behind_newer_ones_where_the_payload_class_compared_event_times(before: int) -> None:
+    """Seen: 1.2.0 chooses the mode by the class that the table had before the first step, as for version 9 itself."""
+    payload = "org.apache.hudi.common.model.EventTimeAvroPayload"
+    table = new_table(before, "COPY_ON_WRITE", **{"hoodie.compaction.payload.class": payload})
+    table.upsert(arrow([Row("a", "oslo", 10, 1)]))
+
+    table.upgrade(9)
+    table.upsert(arrow([Row("a", "oslo", 5, 2)]))
+
+    assert table.properties["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    assert table.scan().to_arrow()["ts"].to_pylist() == [10]
+
+
 @pytest.mark.parametrize("before,after", [(8, 6), (9, 6), (8, 5)])
 def test_rows_stay_where_cleans_follow_a_restore_to_before_a_downgrade(tmp_path: Path, before: int, after: int) -> None:
     """Logs of version 8 are named after their write. A clean took each for a slice, and took the base file away."""

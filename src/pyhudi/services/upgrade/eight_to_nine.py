@@ -35,8 +35,8 @@ def to_nine(properties: Properties, first_payload: str) -> dict[str, str]:
     if legacy is not None:
         named = first_payload if short(first_payload) in LEGACY_PAYLOADS else properties[PAYLOAD]
         now = {**without(now, PAYLOAD), LEGACY_PAYLOAD: named, **legacy.properties}
-        if short(properties[PAYLOAD]) not in _KEPT_MODES:
-            now = without({**now, MODE: legacy.mode.value}, STRATEGY)
+        if short(named) not in _KEPT_MODES:
+            now = without({**now, MODE: LEGACY_PAYLOADS[short(named)].mode.value}, STRATEGY)
         if legacy.ordering:
             now[ORDERING] = legacy.ordering
 
