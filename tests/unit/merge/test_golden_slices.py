@@ -92,7 +92,7 @@ def add(fold: LogFold, block: LogBlock, schema: pa.Schema, *, uses_positions: bo
     if block.type is BlockType.DELETE:
         deletes = read_deletes(block)
         kinds, values = deletes.column("ordering_kind"), deletes.column("ordering")
-        lacking = np.asarray(is_commit_time(kinds, values))
+        lacking = np.asarray(is_commit_time(kinds, values, len(fold.ordering_types)))
         ordering = unwrap_ordering(kinds, values, fold.ordering_types)
         positions = record_positions(block, len(deletes)) if uses_positions else None
         keys = deletes.column("record_key")

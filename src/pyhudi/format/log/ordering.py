@@ -137,8 +137,15 @@ def unwrap_ordering(kinds: pa.Array, values: pa.StructArray, types: Sequence[pa.
     return columns
 
 
-def is_commit_time(kinds: pa.Array, values: pa.StructArray) -> pa.BooleanArray:
-    """Flags of the deletes without an ordering value: those with an INT of 0, or null."""
+def is_commit_time(kinds: pa.Array, values: pa.StructArray, width: int = 1) -> pa.BooleanArray:
+    """Flags of the deletes without an ordering value: those with an INT of 0, or null.
+
+    `width`: how many ordering columns the table has. Where it has several, a delete with fewer values has none, either:
+    earlier pyhudi stored the value of an ordering column that is also a key or partition column.
+    """
+    if width > 1:
+        lengths = pc.list_value_length(values.flatten()[OrderingKind.ARRAY - 1])
+        return pc.fill_null(pc.less(lengths, width), True)
     zero = pc.fill_null(pc.equal(values.flatten()[OrderingKind.INT - 1], 0), False)
     return pc.or_(pc.equal(kinds, int(OrderingKind.NULL)), pc.and_(pc.equal(kinds, int(OrderingKind.INT)), zero))
 

@@ -248,7 +248,7 @@ def add_deletes(fold: LogFold, keys: pa.Array, deletes: pa.RecordBatch, *, posit
     fold.add_deletes(
         keys,
         unwrap_ordering(kinds, values, fold.ordering_types),
-        is_commit_time=np.asarray(is_commit_time(kinds, values)),
+        is_commit_time=np.asarray(is_commit_time(kinds, values, len(fold.ordering_types))),
         positions=positions,
     )
 

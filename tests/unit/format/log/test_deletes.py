@@ -88,6 +88,14 @@ def test_ordering_values_of_each_type_come_back(kind):
     assert ordering_of(again, other) == [[None] * 3]  # values of another class compare with nothing
 
 
+@pytest.mark.parametrize("columns, expected", [(1, True), (2, True), (3, False)])
+def test_a_delete_with_fewer_values_than_ordering_columns_has_none(columns, expected):
+    """As earlier pyhudi stored it: the values of ordering columns that are also key or partition columns."""
+    values = [pa.array([5], pa.int64()), pa.array(["x"]), pa.array([1], pa.int32())]
+    batch = make_deletes(pa.array(["a"]), pa.array(["p"]), values[:columns])
+    assert is_commit_time(batch.column(2), batch.column(3), 3).to_pylist() == [expected]
+
+
 @pytest.mark.parametrize(
     "stored, kind, expected",
     [
