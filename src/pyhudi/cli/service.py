@@ -13,6 +13,7 @@ import typer
 
 from pyhudi.cli.arguments import Json, StorageOptions, TableOptions, pairs
 from pyhudi.cli.output import DIFFERENT, Output
+from pyhudi.errors import Invalid
 
 if TYPE_CHECKING:
     from pyhudi.api.service_calls.process import ServiceReport
@@ -50,6 +51,8 @@ def service(
             _show_changes(output, report, shown)
 
     with output.errors():
+        if status is not None and not status.absolute().parent.is_dir():
+            raise Invalid(f"--status {status}: expected its folder to exist, found none at {status.absolute().parent}")
         report = run(
             paths, services=only, options=pairs(option, option="--option"),
             storage_options=pairs(storage_option, option="--storage-option"),

@@ -53,6 +53,9 @@ def test_bad_arguments_and_failed_services_have_exit_codes(tmp_path: Path) -> No
     a_table(tmp_path / "t")
     assert "found 'vacuum'" in run(str(tmp_path / "t"), "--once", "--only", "vacuum", code=2)
     run(str(tmp_path / "none"), "--once", code=3)
+    nowhere = str(tmp_path / "missing" / "status.json")
+    assert "expected its folder to exist" in run(str(tmp_path / "t"), "--once", "--status", nowhere, code=2)
+    assert not any(instant.action == "compaction" for instant in HudiTable.open(tmp_path / "t").timeline())
 
     for plan in (tmp_path / "t" / "oslo").glob(".*log*"):
         plan.write_bytes(b"no log")
