@@ -98,9 +98,7 @@ def prepare_write(
         schema = schema.append(pa.field(LEAVES, pa.bool_()))
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
-    carried = tuple(name for name in config.ordering if name in schema.names)
-    if operation is Operation.DELETE and (is_unordered or carried != config.ordering):
-        carried = ()  # some may be there as key or partition columns: a part of the values orders nothing
+    carried = _carried_ordering(config, operation, schema, is_unordered)
     compared = tuple(name for name in config.compared_by if name in carried) if operation.is_tagged else ()
     spec = InputSpec(schema, keys, compared, carried, required, order=order)
     if buckets is None and operation is Operation.UPSERT and keys.partition_by:
@@ -193,6 +191,16 @@ def _checked_columns(
             refuse_unreadable_parts(incoming, table, table_rules(snapshot, snapshot.schema))
             schema = pa.schema([field for field in schema if field.name in incoming.names])
     return schema, text, is_partial
+
+
+def _carried_ordering(
+    config: TableConfig, operation: Operation, schema: pa.Schema, is_unordered: bool
+) -> tuple[str, ...]:
+    """The ordering columns that rows carry. Of a delete some may be there as key or partition columns alone: a part of
+    the values orders nothing."""
+    carried = tuple(name for name in config.ordering if name in schema.names)
+    is_whole = carried == tuple(config.ordering) and not is_unordered
+    return carried if operation is not Operation.DELETE or is_whole else ()
 
 
 def is_stale(prepared: PreparedWrite, snapshot: Snapshot) -> bool:
