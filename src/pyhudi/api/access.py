@@ -82,7 +82,7 @@ def locked_access(access: TableAccess, lock: LockSettings | None) -> TableAccess
 
 def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
     """The listing that asks the storage, whatever the metadata table knows."""
-    return StorageListing(storage)
+    return StorageListing(storage, nests=config.may_nest_partitions)
 
 
 def data_skipping(

@@ -63,7 +63,7 @@ def time_listings(
     known.expect(known.partitions())  # nothing is read before it is asked for
     open_ms = _since_ms(started)
 
-    stored = StorageListing(snapshot.storage)
+    stored = StorageListing(snapshot.storage, nests=snapshot.config.may_nest_partitions)
     existing_ms, _ = _timed(stored.partitions)
     metadata_ms, partitions = _timed(known.partitions)
     rows = [

@@ -306,7 +306,7 @@ class TableMetadata:
     def _listing(self, listed_by: ListedBy) -> FileListing:
         snapshot = self._snapshot()
         if listed_by == "storage":
-            return StorageListing(snapshot.storage)
+            return StorageListing(snapshot.storage, nests=snapshot.config.may_nest_partitions)
         if listed_by != "metadata":
             raise Invalid(f"listed_by='{listed_by}': expected 'metadata' or 'storage'")
         return self._files(snapshot)

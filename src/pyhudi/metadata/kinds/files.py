@@ -57,8 +57,8 @@ class FilesIndex(TableIndex):
         committed = CommittedFiles(snapshot.storage, snapshot.config, snapshot.timeline)
         known = read_files_partition(check.indexes.table, snapshot.timeline)
         return files_differences(
-            StorageListing(snapshot.storage), known, committed, paths_being_cleaned(snapshot),
-            on_progress=check.on_progress,
+            StorageListing(snapshot.storage, nests=snapshot.config.may_nest_partitions), known, committed,
+            paths_being_cleaned(snapshot), on_progress=check.on_progress,
         )  # fmt: skip
 
 

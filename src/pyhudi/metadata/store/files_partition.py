@@ -199,7 +199,7 @@ def _bounds(entries: Mapping[str, _Entries]) -> Iterator[tuple[str, tuple[int, i
 def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
     """The metadata table's listing. The storage's for a table without one, and while a restore is under way."""
     if not config.has_metadata_table or timeline.pending_restores:
-        return StorageListing(storage)
+        return StorageListing(storage, nests=config.may_nest_partitions)
 
     table = find_metadata_table(storage, zone)
     files = open_partition(table, FILES, timeline) if table is not None else None
@@ -209,7 +209,7 @@ def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone
     if storage.location.uri not in _told:
         _told.add(storage.location.uri)
         log.warning("%s: %s", storage.location.uri, _GONE)
-    return FreshListing(storage)
+    return FreshListing(storage, nests=config.may_nest_partitions)
 
 
 _told: set[str] = set()

@@ -138,7 +138,7 @@ class MetadataTableUpkeep:
             return
 
         snapshot = self._read_snapshot()
-        listing = StorageListing(self.storage)
+        listing = StorageListing(self.storage, nests=config.may_nest_partitions)
         found = committed_files(listing, snapshot.timeline, log_slicing(config))
         stored = {part.partition: part.by_name() for part in found}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
@@ -173,7 +173,8 @@ class MetadataTableUpkeep:
         by_name.refuse_log_compaction(config, self.log_blocks_min)
 
         if not config.has_metadata_table:
-            files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))
+            stored = StorageListing(self.storage, nests=config.may_nest_partitions)
+            files = committed_files(stored, snapshot.timeline, log_slicing(config))
             create_metadata_table(
                 self.storage, config, files, data_timeline=snapshot.timeline,
                 epoch_ms=self.clock.now_ms(), zone=self.zone, executor=self.executor,

@@ -84,6 +84,21 @@ class TableConfig:
         return tuple(name for name in self.partition_by if kinds[name] != "SIMPLE")
 
     @property
+    def may_nest_partitions(self) -> bool:
+        """Whether the folder of a partition may lie within that of another one: where a `/` of a value makes folders,
+        and where others than the columns make paths. Example: the texts `a` and `a/b`.
+        """
+        if not self.partition_by or self.key_kind is KeyKind.NON_PARTITION:
+            return False
+        if (
+            self.key_kind in (KeyKind.OTHER, KeyKind.CUSTOM)
+            or self.has_slashed_dates
+            or self.bootstrap_base is not None
+        ):
+            return True
+        return not self.is_url_encoded and not self.time_based
+
+    @property
     def partition_fields(self) -> tuple[str, ...]:
         """The partition columns as they are stored, with their kinds where a custom key generator stores them."""
         return _fields(self.properties.get("hoodie.table.partition.fields"))

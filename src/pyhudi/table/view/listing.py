@@ -43,13 +43,14 @@ def walk(listing: FileListing) -> Iterator[tuple[str, list[ListedFile]]]:
 class StorageListing:
     """The listing that walks the storage.
 
-    Requests: `partitions` lists every folder once; `files` one list request.
+    Requests: `partitions` lists every folder once; `files` one list request. `nests`: a partition may lie below another
+    one, such as `a/b` below `a`, so that the folders below each are asked for, too: one more request a partition.
     """
 
     source = "storage"
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, *, nests: bool = False) -> None:
+        self._storage, self._nests = storage, nests
 
     def partitions(self) -> list[str]:
         """Folders that hold a partition metadata file. Spec: format/layout.md section 3."""
@@ -64,13 +65,14 @@ class StorageListing:
         folders = [""]
         while folders:
             folder = folders.pop()
-            files, seen = self._storage.list(folder), []
+            files, seen, is_partition = self._storage.list(folder), [], False
             for file in files:
                 seen.append(file)
-                if file.path.rpartition("/")[2].startswith(PARTITION_METAFILE):
+                is_partition = file.path.rpartition("/")[2].startswith(PARTITION_METAFILE)
+                if is_partition:
                     yield folder, chain(seen, files)
                     break
-            else:
+            if self._nests or not is_partition:
                 folders += [f for f in self._storage.list_folders(folder) if f.rpartition("/")[2] != HOODIE]
 
     def expect(self, partitions: Iterable[str]) -> None:

@@ -24,6 +24,7 @@ from pyhudi.write.input.source import Operation, PreparedWrite, WritableInput
 from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table, workload
 from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
 from pyhudi.write.place.doubled import double_rows
+from pyhudi.write.place.nested_partitions import refuse_nested_partitions
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.place.replacement import clustering_groups, plan_replacement
@@ -49,7 +50,7 @@ def place_rows(
 ) -> Placement:
     """Find where the rows of a write go, and what it replaces. `pending`: the file groups in the plans of services.
 
-    Requests: a listing, and what the index reads.
+    Requests: a listing, and what the index reads. Raises: as `refuse_nested_partitions`, and what the index refuses.
     """
     snapshot, operation, counts = session.snapshot, prepared.operation, prepared.counted.counts
     stored = SliceCatalog(snapshot)
@@ -72,6 +73,8 @@ def place_rows(
             refuse_to_end_doubled(snapshot.storage, snapshot.timeline, requested)
     else:
         rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None, refused=refused)
+    new_partitions = {task.partition for task in plan.tasks if task.is_new_partition}
+    refuse_nested_partitions(snapshot, new_partitions, prepared.spec.keys, prepared.spec.schema)
     plan = name_logs(plan, snapshot, pending)
     return Placement(rows, _beside_merging(plan, pending, snapshot.config.version.log_naming), replaced)
 

@@ -108,6 +108,7 @@ def test_reading_needs_no_generator_and_writing_does(
     (lambda rows: (pa.array(["a", None]), rows.column("city")), "found 1 null or empty"),
     (lambda rows: (rows.column("id"), pa.array(["x", None])), "expected a partition path for each row, found null"),
     (lambda rows: (rows.column("id"), pa.array(["x", "../y"])), r"found '\.\.'"),
+    (lambda rows: (rows.column("id"), pa.array(["x", ""])), "partition columns city; found the empty path"),
 ])  # fmt: skip
 def test_an_answer_that_is_none_is_refused(tmp_path: Path, answer: Callable[[Any], Any], said: str) -> None:
     register_key_generator(name := f"bad.{tmp_path.name}", answer)

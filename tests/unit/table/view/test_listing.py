@@ -6,11 +6,11 @@ from pyhudi.table.view.listing import ListedFile, StorageListing
 METAFILE = ".hoodie_partition_metadata"
 
 
-def listing(*paths: str) -> StorageListing:
+def listing(*paths: str, nests: bool = False) -> StorageListing:
     storage = MemoryStorage()
     for path in paths:
         storage.put(path, b"12345")
-    return StorageListing(storage)
+    return StorageListing(storage, nests=nests)
 
 
 def test_partitions_are_the_folders_with_a_metadata_file() -> None:
@@ -47,3 +47,14 @@ def test_files_of_a_partition_are_those_directly_in_it() -> None:
         ListedFile("2.parquet", 5),
     ]
     assert found.files("no such") == []
+
+
+def test_a_partition_below_another_one_is_listed_where_paths_may_nest() -> None:
+    files = (METAFILE, "0.parquet", f"a/{METAFILE}", "a/1.parquet", f"a/b/{METAFILE}", "a/b/2.parquet",
+             f"a/c/d/{METAFILE}", f".hoodie/metadata/files/{METAFILE}")  # fmt: skip
+
+    nested = listing(*files, nests=True)
+
+    assert nested.partitions() == ["", "a", "a/b", "a/c/d"]
+    assert dict(nested.walk())["a"] == [ListedFile("1.parquet", 5)]
+    assert listing(*files[2:]).partitions() == ["a"]
