@@ -25,6 +25,11 @@ UNIT_MS = {"S": 1, "s": 1_000, "m": 60_000, "H": 3_600_000, "k": 3_600_000, "K":
            "a": 43_200_000}  # fmt: skip
 DAY_MS = 86_400_000
 
+WIDTH_MAX, YEAR_DIGITS_MAX = 100, 9
+"""The most repeats of a letter that is parsed, and of that of a year. Regular expressions count to 1,000 only, and no
+time has so many digits.
+"""
+
 OFFSET = "Z|[+-][0-9]{2}(?::?[0-9]{2})?"
 OFFSET_GROUP, TEXT_MONTH = "Z", "MMM"
 
@@ -138,6 +143,14 @@ def input_pattern(pattern: str, *, option: str) -> DatePattern:
             f"option '{option}'='{pattern}': two-digit years mean another year by the day on which they are read; "
             "expected 'yyyy'"
         )
+
+    for one in parsed.letters:
+        most = YEAR_DIGITS_MAX if one.letter in "yY" else WIDTH_MAX
+        if one.width > most:
+            raise Unsupported(
+                f"option '{option}'='{pattern[:60]}': '{one.letter}' stands in it {one.width:,} times in a row; "
+                f"expected at most {most} times"
+            )
 
     names = parsed_groups(parsed)
     doubled = {name for name in names if names.count(name) > 1}
@@ -268,7 +281,7 @@ def _part(letters: Letters, *, is_followed: bool) -> tuple[str, str]:
     if letters.letter == "M" and letters.width >= 3:
         return TEXT_MONTH, f"(?i:{'|'.join((*MONTHS, *(name[:3] for name in MONTHS)))})"
     name = letters.letter.replace("Y", "y")
-    most = {"y": letters.width if is_followed else 9, "S": letters.width}.get(name, 2)
+    most = {"y": letters.width if is_followed else YEAR_DIGITS_MAX, "S": letters.width}.get(name, 2)
     return name, f"[0-9]{{{most}}}" if is_followed else f"[0-9]{{1,{most}}}"
 
 

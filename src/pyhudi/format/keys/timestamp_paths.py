@@ -7,7 +7,7 @@ Spec: format/layout.md section 5.3.
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from enum import StrEnum
 from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -95,10 +95,11 @@ def zone_of(name: str) -> tzinfo:
     Java takes an unknown name for GMT. Here it is refused, as the name is more likely a mistake.
     """
     fixed = _FIXED_ZONE.fullmatch(name)
-    if fixed is not None:
-        offset = timedelta(hours=int(fixed[2] or 0), minutes=int(fixed[3] or 0))
-        return timezone(-offset if fixed[1] == "-" else offset)
     try:
+        if fixed is not None:
+            clock = time(int(fixed[2] or 0), int(fixed[3] or 0))  # at most 23:59, as in Java
+            offset = timedelta(hours=clock.hour, minutes=clock.minute)
+            return timezone(-offset if fixed[1] == "-" else offset)
         return UTC if name == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Unsupported(f"time zone '{name}': expected a name such as 'UTC', 'Europe/Oslo' or 'GMT+8:00'") from None

@@ -77,7 +77,8 @@ def test_a_pattern_without_letters_prints_no_time(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern, said", [
     ("yy-MM", "two-digit"), ("MM-dd", "a year"), ("yyyy-ww", "letter 'ww'"), ("yyyyZZZ", "letter 'ZZZ'"),
-    ("yyyy yyyy", "twice"), ("yyyy E", "letter 'E'"),
+    ("yyyy yyyy", "twice"), ("yyyy E", "letter 'E'"), ("yyyy." + "S" * 2_000, "'S' stands in it 2,000 times"),
+    ("y" * 20 + "MM", "'y' stands in it 20 times in a row; expected at most 9 times"),
 ])  # fmt: skip
 def test_what_is_not_parsed_is_refused_by_name(pattern: str, said: str) -> None:
     with pytest.raises(Unsupported, match=said):

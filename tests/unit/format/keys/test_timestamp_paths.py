@@ -114,12 +114,16 @@ def test_numbers_without_a_zone_would_depend_on_the_machine() -> None:
         texts(pa.array([1]), spec(timestamp_type="UNIX_TIMESTAMP", output_dateformat="yyyy"))
 
 
-@pytest.mark.parametrize("name, hours", [("GMT", 0), ("UTC", 0), ("GMT+8", 8), ("GMT-03:30", -3.5), ("GMT+0530", 5.5)])
+@pytest.mark.parametrize(
+    "name, hours", [("GMT", 0), ("UTC", 0), ("GMT+8", 8), ("GMT-03:30", -3.5), ("GMT+0530", 5.5), ("GMT+23:30", 23.5)]
+)
 def test_zones_of_a_fixed_offset(name: str, hours: float) -> None:
     assert zone_of(name).utcoffset(None) == dt.timedelta(hours=hours)
 
 
-@pytest.mark.parametrize("name", ["UTC+8", "PDT", "nowhere", "../etc", "GMT+8:0"])
+@pytest.mark.parametrize(
+    "name", ["UTC+8", "PDT", "nowhere", "../etc", "GMT+8:0", "GMT+24", "GMT-30:00", "GMT+05:60", "GMT+23:99"]
+)
 def test_a_zone_that_java_would_take_for_gmt_in_silence_is_refused(name: str) -> None:
     with pytest.raises(Unsupported, match="time zone"):
         zone_of(name)
