@@ -256,7 +256,7 @@ class BaseMerge:
         wins: np.ndarray,
     ) -> np.ndarray | None:
         """For each pair of a base row and a log row, whether the log's value is taken. None: always."""
-        rules, defaults = self._folded.rules, self._folded.defaults
+        rules = self._folded.rules
         takes = wins.copy()
         absent = self._folded.entries.absent.get(name)
         if rules.newer_meta_fields and name in META_FIELDS:
@@ -264,10 +264,10 @@ class BaseMerge:
 
         # Values of the winner that give way are taken from the loser, whichever of the two is the log's row.
         if rules.fill is not None:
-            yields = gives_way(take_one(logged, row), name, rules, defaults)
+            yields = gives_way(take_one(logged, row), name, rules)
             takes = takes if yields is None else takes & ~yields
             lost = np.flatnonzero(~wins)
-            if len(lost) and (open_base := gives_way(take_one(column, at[lost]), name, rules, defaults)) is not None:
+            if len(lost) and (open_base := gives_way(take_one(column, at[lost]), name, rules)) is not None:
                 takes[lost[open_base]] = True
 
         # A partial block says nothing about the columns that it lacks.

@@ -1,7 +1,6 @@
 """Single values of rows: which of them give way to another row's value, and how values are replaced."""
 
-from collections.abc import Mapping
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +9,8 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.merge.rules import Fill, MergeRules
 
-Defaults: TypeAlias = Mapping[str, pa.Scalar]
-"""The default of each column whose default is not null."""
 
-
-def gives_way(
-    column: pa.Array | pa.ChunkedArray, name: str, rules: MergeRules, defaults: Defaults
-) -> np.ndarray | None:
+def gives_way(column: pa.Array | pa.ChunkedArray, name: str, rules: MergeRules) -> np.ndarray | None:
     """For each value of a winning row, whether it gives way to the other row's. None: no value does.
 
     Spec: format/log-format.md section 6.2, "Table partial-update modes".
@@ -27,6 +21,7 @@ def gives_way(
         case Fill.NULLS:
             found = _nulls(column)
         case Fill.DEFAULTS:
+            defaults = dict(rules.defaults)
             found = _equal(column, defaults[name]) if name in defaults else _nulls(column)
         case Fill.UNAVAILABLE:
             found = _marked(column, rules.unavailable)

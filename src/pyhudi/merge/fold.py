@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from pyhudi.errors import Bug, CorruptFile, Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.merge.cells import Defaults
 from pyhudi.merge.latest import encode_keys
 from pyhudi.merge.marks import find_deleted
 from pyhudi.merge.ordering import Columns, lacks_value, normalized, ordering_fields, read_ordering
@@ -37,7 +36,6 @@ class Folded:
     rules: MergeRules
     schema: pa.Schema
     fields: list[pa.Field]
-    defaults: Defaults
     path: str
 
     def __len__(self) -> int:
@@ -47,8 +45,8 @@ class Folded:
 class LogFold:
     """Folds the rows and deletes of a log, block by block, in the order of `format/log-format.md` section 5.
 
-    `schema`: the columns of the rows, including the record key and the columns that the rules compare. `defaults`: the
-    defaults of columns whose default is not null. `path`: names the file slice in messages.
+    `schema`: the columns of the rows, including the record key and the columns that the rules compare. `path`: names
+    the file slice in messages.
 
     Memory: the rows of all keys so far and, until they are reduced, the newly taken records: as many as are held
     already, at least `reduce_rows`. Besides its row, a record takes its key once more (text and 4 bytes), its ordering
@@ -62,7 +60,6 @@ class LogFold:
         rules: MergeRules,
         schema: pa.Schema,
         *,
-        defaults: Defaults | None = None,
         path: str = "",
         reduce_rows: int = REDUCE_ROWS,
     ) -> None:
@@ -73,7 +70,6 @@ class LogFold:
         self._rules = rules
         self._schema = schema
         self._fields = ordering_fields(schema, rules.ordering)
-        self._defaults = defaults or {}
         self._path = path
         self._reduce_rows = reduce_rows
         self._held = 0
@@ -161,7 +157,6 @@ class LogFold:
             self._rules,
             self._schema,
             self._fields,
-            self._defaults,
             self._path,
         )
 
@@ -186,7 +181,7 @@ class LogFold:
         elif self._rules.merger is not None:
             settled = settle_custom(entries, codes, keys, self._rules, self._fields)
         elif entries.absent or self._rules.fills_log:
-            settled = settle_cells(entries, codes, keys, self._rules, self._defaults)
+            settled = settle_cells(entries, codes, keys, self._rules)
         else:
             settled = settle_plain(entries, codes, keys, self._rules)
         self._positions = [self._settled_positions(codes)]

@@ -5,10 +5,12 @@ Spec: format/log-format.md section 6.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pyhudi.format.schema.conversion import RECORD_KEY
+import pyarrow as pa
+
+from pyhudi.format.schema.conversion import RECORD_KEY, column_defaults
 from pyhudi.format.struct_fields import column_around
 from pyhudi.merge.mergers import RecordMerger
 
@@ -67,7 +69,8 @@ class MergeRules:
     `log_by_ordering`: of two log rows, the one with the greater ordering value wins, the later on a tie. If false, the
     later row always wins. `base_by_ordering`: the same for a base row and a log row, which is the later of the two.
     `marks`: what marks a row as deleted, besides the columns that always do.
-    `fill`: which values of the winning row give way. `fills_log`: they also give way within the log.
+    `fill`: which values of the winning row give way. `fills_log`: they also give way within the log. `defaults`: where
+    they are defaults, the default of each column whose default is not null.
     `newer_meta_fields`: a merged row has the later row's meta fields, whichever row won.
     `row_deletes_win`: a row marked as deleted wins over the base row, whatever their ordering values.
     `merger`: merges two rows that are no deletes, instead of `log_by_ordering` and `base_by_ordering`.
@@ -81,6 +84,7 @@ class MergeRules:
     fill: Fill | None = None
     fills_log: bool = False
     unavailable: str = ""
+    defaults: tuple[tuple[str, pa.Scalar], ...] = ()
     newer_meta_fields: bool = False
     row_deletes_win: bool = False
     merger: RecordMerger | None = None
@@ -92,6 +96,13 @@ class MergeRules:
         assert self.fill is not None or not self.fills_log, self
         assert self.fill is not Fill.UNAVAILABLE or self.unavailable, self
         assert self.merger is None or self.fill is None, self
+
+    def with_defaults(self, schema_text: str) -> "MergeRules":
+        """The same, with the defaults of these columns, where the rules ask for them. `schema_text`: an Avro schema.
+
+        Raises: Invalid for a default that is no value of its column's type.
+        """
+        return self if self.fill is not Fill.DEFAULTS else replace(self, defaults=column_defaults(schema_text))
 
     def columns_needed(self, wanted: Iterable[str], present: Iterable[str]) -> tuple[str, ...]:
         """The columns to read from base and log rows to answer with the columns `wanted`, in the order of `present`.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.conversion import META_FIELDS
-from pyhudi.merge.cells import Defaults, gives_way, take_one
+from pyhudi.merge.cells import gives_way, take_one
 from pyhudi.merge.ordering import Columns, null_patterns, ranks
 from pyhudi.merge.outcomes import Records, newer_wins
 from pyhudi.merge.rules import MergeRules
@@ -76,7 +76,7 @@ def settle_plain(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: Mer
     return gather_states(entries, keys, chosen, {})
 
 
-def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: MergeRules, defaults: Defaults) -> Entries:
+def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: MergeRules) -> Entries:
     """One record for each key, if values of the winning row may give way to the other row's.
 
     That happens in columns that a partial block lacks, and to values that the rules fill; not if one of the two is a
@@ -88,7 +88,7 @@ def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: Mer
     pairs = _Pairs(entries, repeats.entries, rules)
 
     row = entries.row[repeats.entries]
-    cells = [_Cells(entries, name, row[repeats.starts], rules, defaults) for name in entries.rows.column_names]
+    cells = [_Cells(entries, name, row[repeats.starts], rules) for name in entries.rows.column_names]
     cells = [one for one in cells if one.can_move]
 
     winner = repeats.starts.copy()
@@ -113,9 +113,9 @@ def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: Mer
 class _Cells:
     """One column's values in `settle_cells`. `source`: the row from which each key's value is taken so far."""
 
-    def __init__(self, entries: Entries, name: str, first: np.ndarray, rules: MergeRules, defaults: Defaults) -> None:
+    def __init__(self, entries: Entries, name: str, first: np.ndarray, rules: MergeRules) -> None:
         nothing = np.zeros(entries.rows.num_rows, np.bool_)
-        filled = gives_way(entries.rows.column(name), name, rules, defaults) if rules.fills_log else None
+        filled = gives_way(entries.rows.column(name), name, rules) if rules.fills_log else None
         absent = entries.absent.get(name)
         self.name = name
         self.source = first.copy()

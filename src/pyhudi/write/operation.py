@@ -392,7 +392,7 @@ def _target(
         logs=log_settings(settings, config),
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
-        rules=table_rules(session.snapshot, prepared.spec.schema),
+        rules=table_rules(session.snapshot, prepared.spec.schema).with_defaults(avro_schema),
         reading=None if reading is None else reading.with_evolution(evolution),
         change_mode=config.change_mode,
         as_written=session.snapshot.as_written_with(evolution),

@@ -157,8 +157,8 @@ def log_of(blocks: list[Block]) -> list[tuple[str, Record]]:
 def merged_by_columns(
     rules: MergeRules, schema: pa.Schema, base: list[Row], blocks: list[Block], reduce_rows: int, base_batch: int
 ) -> tuple[list[Row], BaseMerge]:
-    defaults = {name: pa.scalar(value) for name, value in DEFAULTS.items()}
-    fold = LogFold(rules, schema, defaults=defaults, path="slice", reduce_rows=reduce_rows)
+    rules = replace(rules, defaults=tuple((name, pa.scalar(value)) for name, value in DEFAULTS.items()))
+    fold = LogFold(rules, schema, path="slice", reduce_rows=reduce_rows)
     place = {one[KEY]: at for at, one in enumerate(base)}
     for block in blocks:
         for span in (slice(0, block.cut), slice(block.cut, None)):

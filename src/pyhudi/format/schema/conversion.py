@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.avro.defaults import default_column
 from pyhudi.format.avro.schema_text import Json, field, optional, record, schema_text
 from pyhudi.format.avro.types import DECIMAL_DIGITS_MAX, arrow_field, find_wide_union, parse_schema, record_schema
 from pyhudi.format.schema.arrow_types import can_promote, canonical_arrow, refuse_names_alike, typed_nulls
@@ -27,6 +28,7 @@ __all__ = [
     "avro_from_arrow",
     "can_promote",
     "canonical_arrow",
+    "column_defaults",
     "leave_out_fields",
     "record_name",
     "refuse_names_alike",
@@ -73,6 +75,19 @@ def arrow_from_avro(text: str) -> pa.Schema:
             f"field '{path}': a union of {len(union.branches)} types; expected one type, or null and one type"
         )
     return pa.schema([arrow_field(one.name, one.type, one.name).with_nullable(True) for one in schema.fields])
+
+
+@lru_cache(maxsize=64)
+def column_defaults(text: str) -> tuple[tuple[str, pa.Scalar], ...]:
+    """The columns of an Avro record schema whose default is not null, each with its default.
+
+    Raises: as `arrow_from_avro`; Invalid for a default that is no value of its column's type.
+    """
+    kinds = arrow_from_avro(text)
+    ones = [
+        (one.name, default_column(one, kinds.field(one.name).type, one.name, 1)[0]) for one in parse_schema(text).fields
+    ]
+    return tuple((name, default) for name, default in ones if default.is_valid)
 
 
 # Arrow to Avro.

@@ -22,6 +22,7 @@ from pyhudi.merge.rules import IS_DELETED
 from pyhudi.metadata.kinds import registry
 from pyhudi.services.alter.stored_values import refuse_unfit_values
 from pyhudi.services.indexing.plans import lists_of, pending_indexings
+from pyhudi.table.read.plan import table_rules
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
@@ -52,7 +53,8 @@ class AlterResult:
 def plan_alteration(snapshot: Snapshot, changes: Sequence[Alteration]) -> NumberedSchema:
     """The table's columns after the changes, one after the other. One get where the table has indexes.
 
-    Raises: Invalid for a table without columns, and for a change that the table or its stored values forbid.
+    Raises: Invalid for a table without columns, and for a change that the table or its stored values forbid;
+    Unsupported for a table whose files lack columns, or whose columns have defaults that merging goes by.
     """
     text = snapshot.schema_text
     if text is None:
@@ -67,6 +69,11 @@ def plan_alteration(snapshot: Snapshot, changes: Sequence[Alteration]) -> Number
         )
     refuse_unwritable_types(text, table_name=snapshot.config.name)
     refuse_pinned(snapshot, changes)
+    if defaults := table_rules(snapshot, snapshot.schema).defaults:
+        raise Unsupported(
+            f"table '{snapshot.config.name}': column '{defaults[0][0]}' has a default, which gives way to older values "
+            "where rows are merged, and a history of columns keeps no defaults; add or widen columns by a write"
+        )
     schema = _numbered(snapshot)
     for change in changes:
         schema = altered(schema, change)

@@ -182,12 +182,14 @@ def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
     """How rows with the same key are merged, for rows with the columns of `schema`.
 
     Ordering columns, and fields of structs, that `schema` lacks are dropped from the rules: no row has a value in them.
+    Defaults are those of the table's columns.
 
     Raises: Unsupported for rules of merging that only Java code knows.
     """
     path = f"{snapshot.storage.location.uri}/.hoodie/hoodie.properties"
     rules = merge_rules(snapshot.config.properties, version=snapshot.config.version, path=path)
-    return replace(rules, ordering=tuple(name for name in rules.ordering if find_field(schema, name) is not None))
+    rules = replace(rules, ordering=tuple(name for name in rules.ordering if find_field(schema, name) is not None))
+    return rules if snapshot.schema_text is None else rules.with_defaults(snapshot.schema_text)
 
 
 def select_columns(

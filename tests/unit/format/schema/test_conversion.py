@@ -19,6 +19,7 @@ from pyhudi.format.schema.conversion import (
     avro_from_arrow,
     can_promote,
     canonical_arrow,
+    column_defaults,
     decimal_size,
     record_name,
     with_meta_fields,
@@ -274,6 +275,32 @@ leaves = st.sampled_from(
         *(pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.decimal128(10, 2), pa.decimal128(38, 38)),
     ]
 )
+
+
+def test_defaults_that_are_not_null_are_those_of_the_columns_types() -> None:
+    fields = [
+        {"name": "none", "type": ["null", "int"], "default": None},
+        {"name": "unsaid", "type": "int"},
+        {"name": "n", "type": ["long", "null"], "default": 7},
+        {"name": "x", "type": "float", "default": 0.5},
+        {"name": "s", "type": "string", "default": ""},
+        {"name": "d", "type": {"type": "int", "logicalType": "date"}, "default": 1},
+        {"name": "b", "type": "bytes", "default": "\u00ff"},
+        {"name": "l", "type": {"type": "array", "items": "int"}, "default": []},
+    ]
+    assert column_defaults(json.dumps({"type": "record", "name": "r", "fields": fields})) == (
+        ("n", pa.scalar(7, pa.int64())),
+        ("x", pa.scalar(0.5, pa.float32())),
+        ("s", pa.scalar("")),
+        ("d", pa.scalar(1, pa.date32())),
+        ("b", pa.scalar(b"\xff")),
+        ("l", pa.scalar([], pa.list_(pa.field("element", pa.int32(), False)))),
+    )
+    wrong = [{"name": "n", "type": "int", "default": "x"}]
+    with pytest.raises(Invalid, match="field 'n': expected a default of type int32, found 'x'"):
+        column_defaults(json.dumps({"type": "record", "name": "r", "fields": wrong}))
+
+
 names = st.from_regex("[a-z_][a-z0-9_]{0,5}", fullmatch=True)
 
 
