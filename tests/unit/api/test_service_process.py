@@ -9,6 +9,8 @@ import pytest
 
 import pyhudi.services
 from pyhudi import HudiTable, Invalid, NotFound
+from pyhudi.format.timeline.action_files import encode_index_plan
+from pyhudi.format.timeline.records import IndexPartitionInfo, IndexPlan
 from pyhudi.metrics import subscribe
 from pyhudi.metrics.events import Backlog, Event, ServiceDone
 from pyhudi.services import ServiceReport
@@ -227,3 +229,15 @@ def test_a_log_compaction_is_told_under_the_name_of_its_action(tmp_path: Path) -
         end()
     assert states(report) == {"log_compaction": "done"}, reasons(report)
     assert [one.service for one in heard if isinstance(one, ServiceDone)] == ["logcompaction"]
+
+
+def test_a_plan_that_stays_is_not_told_as_done(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    wrote = table.timeline()[-1].requested
+    plan = IndexPlan(1, (IndexPartitionInfo(1, "vector_index_x", wrote, {}),))
+    path = tmp_path / ".hoodie" / "timeline" / f"{int(wrote) + 1}.indexing.requested"
+    path.write_bytes(encode_index_plan(plan))
+
+    report = pyhudi.services.run(table, once=True, services=["indexing"])
+    assert states(report) == {"indexing": "idle"}
+    assert "this release does not build indexes of this kind" in reasons(report)["indexing"]

@@ -300,3 +300,42 @@ def test_nor_does_it_where_the_metadata_table_is_lost() -> None:
     table.upsert(arrow([Row("b", "oslo", 1, 1)]))  # makes the metadata table anew
     assert "record_index" not in table.properties["hoodie.table.metadata.partitions"]
     assert table.scan(where="id = 'a'").count() == len(table.lookup(["a"])) == 2
+
+
+@pytest.mark.parametrize("before, after", [(6, 8), (8, 9), (8, 6)])
+def test_a_pending_clean_is_finished_first_and_no_other_begins(
+    monkeypatch: pytest.MonkeyPatch, before: int, after: int
+) -> None:
+    properties = {"hoodie.clean.automatic": "false", "hoodie.clean.commits.retained": "1"}
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        "", name="t", record_key="id", table_version=before, properties=properties, storage=storage
+    )
+    for value in range(4):
+        table.upsert(pa.table({"id": ["a"], "v": [value]}))
+    with monkeypatch.context() as dying:
+        dying.setattr("pyhudi.services.clean.run.carry_out_clean", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            table.clean()
+    (planned,) = (i.requested for i in table.timeline() if i.action == "clean")
+    for value in range(4):
+        table.upsert(pa.table({"id": ["a"], "v": [value]}))
+
+    change = table.upgrade if after > before else table.downgrade
+    assert change(after, dry_run=True).steps[0] == f"finish clean '{planned}', which is pending"
+    assert change(after).after == after
+
+    cleans = [(i.requested, i.is_completed) for i in table.timeline() if i.action == "clean"]
+    assert cleans == [(planned, True)]
+    assert table.scan(["v"]).to_arrow()["v"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize("before, after", [(6, 9), (8, 6)])
+def test_buckets_of_several_key_columns_are_refused_in_words_about_them(before: int, after: int) -> None:
+    properties = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    table = HudiTable.create(
+        "", name="t", record_key=["a", "b"], table_version=before, properties=properties, storage=MemoryStorage()
+    )
+    table.upsert(pa.table({"a": ["x"], "b": ["y:1"], "v": [1]}))
+    with pytest.raises(Unsupported, match="its buckets hold keys of several columns"):
+        (table.upgrade if after > before else table.downgrade)(after)

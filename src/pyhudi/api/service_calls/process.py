@@ -209,8 +209,10 @@ class _Served:
 
     def carry_out(self, service: Service) -> Served:
         result = told(self.uri, _TOLD_AS.get(service, service.value), lambda: self._run(service))()
-        if isinstance(result, tuple):  # of rollbacks or index builds
-            return Served(result[-1].requested if result else None, "" if result else "nothing was left to do")
+        if isinstance(result, tuple):  # of rollbacks, which state no reason, or index builds
+            if not result:
+                return Served(None, "nothing was left to do")
+            return Served(result[-1].requested, getattr(result[-1], "reason", ""))
         return Served(getattr(result, "requested", None), result.reason)  # an archival has no instant
 
     def _run(self, service: Service) -> Any:

@@ -9,7 +9,7 @@ from pyhudi.api.service_calls.indexes import IndexCalls
 from pyhudi.api.service_calls.jobs import ServiceCalls
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.metrics.measuring import told
-from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.clean.settings import TRIGGER_COMMITS, CleanSettings
 from pyhudi.services.upgrade.path import find_version, is_later
 from pyhudi.services.upgrade.run import (
     VersionChange,
@@ -30,6 +30,8 @@ _EVERYTHING: Final = {
     "hoodie.archive.automatic": "false",
 }
 
+_NO_NEW_CLEAN: Final = {TRIGGER_COMMITS: str(2**31 - 1)}
+
 _NEWEST_SLICES: Final = {
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.clean.fileversions.retained": "1",
@@ -47,7 +49,7 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
     ) -> VersionResult:
         """Make the table one of a later version: 6, 7, 8 or 9; None: the newest. `dry_run`: only say each step.
 
-        Compactions, clusterings and index builds that are pending are finished first, and every log is compacted. No
+        Compactions, clusterings, index builds and cleans that are pending are finished first, and every log is compacted. No
         row changes. Readers and writers of other tools must be stopped. A call that died is brought to its end by the
         next one.
         Raises: Invalid for an earlier version; Unsupported for what the version cannot say; Conflict while another
@@ -106,6 +108,8 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
         asked = {**(options or {}), **_EVERYTHING}
         snapshot = self._handle.access.snapshot()
         pending = {instant.action for instant in snapshot.timeline.pending}
+        if "clean" in pending:
+            self.clean(options={**asked, **_NO_NEW_CLEAN})
         if "logcompaction" in pending:
             self.log_compact(options=asked)
         if pending & {"clustering", "replacecommit"}:

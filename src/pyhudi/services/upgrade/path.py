@@ -97,7 +97,11 @@ def refuse_other_keys(config: TableConfig, target: TableVersion) -> None:
             "versions spell otherwise: each row would be there twice after its next write. Write it to a new table"
         )
     has_colons = len(config.record_key) > 1
-    if has_colons and source.has_stable_key_hash != target.has_stable_key_hash and facts_of_table(config, {}):
+    if (
+        has_colons
+        and source.has_stable_key_hash != target.has_stable_key_hash
+        and facts_of_table(config, config.properties)
+    ):
         raise Unsupported(
             f"{what}: its buckets hold keys of several columns, which the versions hash otherwise. Write it to a "
             "new table"
