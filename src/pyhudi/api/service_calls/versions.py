@@ -49,9 +49,9 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
     ) -> VersionResult:
         """Make the table one of a later version: 6, 7, 8 or 9; None: the newest. `dry_run`: only say each step.
 
-        Compactions, clusterings, index builds and cleans that are pending are finished first, and every log is compacted. No
-        row changes. Readers and writers of other tools must be stopped. A call that died is brought to its end by the
-        next one.
+        Compactions, clusterings, index builds and cleans that are pending are finished first, and every log is
+        compacted. No row changes. Readers and writers of other tools must be stopped. A call that died is brought to
+        its end by the next one.
         Raises: Invalid for an earlier version; Unsupported for what the version cannot say; Conflict while another
         writer is at work.
         """
