@@ -48,14 +48,14 @@ from pyhudi.predicate.types import (
     wider_number,
 )
 from pyhudi.predicate.vocabulary import (
-    ARGUMENTS,
     ARITHMETIC,
     COMPARISONS,
     FUNCTIONS,
     INEQUALITIES,
-    NOT_BUILT_ARGUMENTS,
     PREDICATES,
     TYPES,
+    arguments_of,
+    has_unread,
 )
 
 
@@ -98,6 +98,8 @@ class _Resolver:
     def resolve(self, tree: exp.Expr) -> Node:
         """The typed node of any expression. An expression without columns is computed: it becomes a literal."""
         kind = type(tree)
+        if has_unread(tree):
+            self.unsupported(tree, f"this form of {FUNCTIONS.get(kind, kind.__name__)}")
         if kind in COMPARISONS or kind in INEQUALITIES:
             return self.comparison(tree)
         if kind in ARITHMETIC:
@@ -209,11 +211,9 @@ class _Resolver:
 
     def function(self, tree: exp.Expr) -> Node:
         name = FUNCTIONS[type(tree)]
-        arguments = _arguments_of(tree)
+        arguments = arguments_of(tree)
         if name == "trim":
             name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
-        if any(tree.args.get(key) for key in ("zone", *NOT_BUILT_ARGUMENTS.get(type(tree), ()))):
-            self.unsupported(tree, f"this form of {name}")
         if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string:
             return self.number(tree, f"-{tree.this.name}")
         if isinstance(tree, exp.DPipe) and any(isinstance(a, tuple(ARITHMETIC)) for a in arguments):
@@ -352,15 +352,6 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
     return kind
 
 
-def _arguments_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The arguments in order, as in the text. sqlglot wraps those of the date functions in a node of its own."""
-    values: list[exp.Expr] = []
-    for key in ARGUMENTS.get(type(tree), ("this", "start", "length", "expression", "expressions")):
-        value = tree.args.get(key)
-        values.extend(value if isinstance(value, list) else [value] if value is not None else [])
-    return [value.this if isinstance(value, exp.TsOrDsToDate) else value for value in values]
-
-
 def _fits_wide_decimal(operator: str, left: pa.DataType, right: pa.DataType, result: pa.DataType) -> bool:
     """Whether the exact result fits into the 76 digits that Arrow's widest decimal has."""
     if operator == "*":
@@ -375,6 +366,7 @@ def _fits_wide_decimal(operator: str, left: pa.DataType, right: pa.DataType, res
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[_Resolver, exp.Expr], Node]] = {
+    exp.Alias: lambda r, tree: r.invalid(tree, f"expected an operator, found {tree.alias!r}"),
     exp.Paren: lambda r, tree: r.resolve(tree.this),
     exp.Case: lambda r, tree: r.resolve(as_ifs(tree)),
     exp.Nullif: lambda r, tree: r.resolve(as_ifs(tree)),

@@ -11,10 +11,21 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.predicate.functions.spark_names import SPARK_FUNCTIONS
 
 _DIALECT = Dialect.get_or_raise("spark")
 _AS_WRITTEN = ("FROM_UNIXTIME", "DATE_FORMAT", "TO_DATE", "UNIX_TIMESTAMP", "DATE_ADD", "DATE_SUB")
 """Functions that sqlglot would rewrite for other dialects, their date patterns included."""
+_NO_FUNCTIONS = ("TRY_CAST",)
+"""What is written like a function of Spark, and is none."""
+_ARGUMENT_COUNTS_MAX = {
+    **dict.fromkeys(("length", "len", "char_length", "character_length", "isnull", "isnotnull"), 1),
+    **dict.fromkeys(("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary"), 1),
+    **dict.fromkeys(("date", "timestamp"), 1),
+    **dict.fromkeys(("mod", "div", "ifnull", "nvl", "contains", "rlike", "regexp_like", "to_timestamp"), 2),
+    **dict.fromkeys(("substr", "substring", "like"), 3),
+}
+"""Functions of which sqlglot takes more arguments than Spark does; it passes over the rest, or means other things."""
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -25,7 +36,14 @@ SHOWN_MAX = 300
 
 class _Parser(type(_DIALECT.parser())):  # type: ignore[misc]
     FUNCTIONS = {  # noqa: RUF012 (as sqlglot declares it)
-        name: made for name, made in type(_DIALECT.parser()).FUNCTIONS.items() if name not in _AS_WRITTEN
+        name: made
+        for name, made in type(_DIALECT.parser()).FUNCTIONS.items()
+        if name not in _AS_WRITTEN and name.lower() in SPARK_FUNCTIONS
+    }
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        name: parse
+        for name, parse in type(_DIALECT.parser()).FUNCTION_PARSERS.items()
+        if name in _NO_FUNCTIONS or name.lower() in SPARK_FUNCTIONS
     }
 
 
@@ -36,6 +54,7 @@ def parse_syntax(text: str) -> exp.Expr:
     """
     try:
         tokens = _joined_strings(_DIALECT.tokenize(text), text)
+        _refuse_lenient(tokens, text)
         trees = _Parser(dialect=_DIALECT).parse(tokens, text)
     except TokenError as error:
         raise Invalid(f"where {shown(text)}: a quote or comment is not closed") from error
@@ -47,6 +66,30 @@ def parse_syntax(text: str) -> exp.Expr:
         found = len(trees) if text.strip() else "none"
         raise Invalid(f"where {shown(text)}: expected one predicate, found {found}")
     return trees[0]
+
+
+def _refuse_lenient(tokens: list[Token], text: str) -> None:
+    """Raises: Invalid for what sqlglot takes and Spark does not: parentheses left open, empty or further arguments."""
+    opened: list[tuple[Token, str, int]] = []  # each with the function's name, and the commas so far
+    for before, token in pairwise([None, *tokens]):
+        assert token is not None
+        if token.token_type == TokenType.L_PAREN:
+            opened.append((token, "" if before is None else before.text.lower(), 0))
+        elif token.token_type == TokenType.COMMA and opened:
+            parenthesis, name, commas = opened.pop()
+            opened.append((parenthesis, name, commas + 1))
+        elif token.token_type == TokenType.R_PAREN and opened:
+            _, name, commas = opened.pop()
+            if before is not None and before.token_type == TokenType.COMMA:
+                raise _refused(token, text, "expected a value behind the comma")
+            if commas >= _ARGUMENT_COUNTS_MAX.get(name, commas + 1):
+                raise _refused(token, text, f"{name} takes {_ARGUMENT_COUNTS_MAX[name]} arguments at most")
+    if opened:
+        raise _refused(opened[0][0], text, "Expecting )")
+
+
+def _refused(token: Token, text: str, why: str) -> Invalid:
+    return Invalid(f"where {shown(text)} at character {token.start + 1}, {token.text!r}: {why}")
 
 
 def as_ifs(tree: exp.Expr) -> exp.Expr:
@@ -99,11 +142,17 @@ def _syntax_message(text: str, error: ParseError) -> str:
 
 
 def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens, with string literals unescaped as in Spark. A doubled quote in a literal becomes one quote."""
+    """The tokens, with string literals unescaped as in Spark. A doubled quote in a literal becomes one quote.
+
+    ISNULL and NOTNULL are names: `a NOTNULL` is no test in Spark.
+    """
     joined: list[Token] = []
     for token in tokens:
         if text[token.start : token.end + 1] == "::":
             raise Unsupported(f"where {shown(text)} at character {token.start + 1}: '::'; write CAST(… AS …)")
+        if token.token_type in (TokenType.ISNULL, TokenType.NOTNULL):
+            joined.append(_token(TokenType.VAR, token, token.text, token.end))
+            continue
         if token.token_type != TokenType.STRING:
             joined.append(token)
             continue
@@ -111,15 +160,15 @@ def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
         quote, content = text[token.start], unescape(text[token.start + 1 : token.end])
         last = joined[-1] if joined else None
         if last is not None and _is_doubled_quote(last, token, text):
-            joined[-1] = _string_token(last, last.text + quote + content, token.end)
+            joined[-1] = _token(TokenType.STRING, last, last.text + quote + content, token.end)
         else:
-            joined.append(_string_token(token, content, token.end))
+            joined.append(_token(TokenType.STRING, token, content, token.end))
     return joined
 
 
-def _string_token(token: Token, content: str, end: int) -> Token:
+def _token(kind: TokenType, token: Token, content: str, end: int) -> Token:
     return Token(
-        TokenType.STRING,
+        kind,
         content,
         line=token.line,
         col=token.col,

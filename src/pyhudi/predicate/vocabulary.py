@@ -55,17 +55,29 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Greatest: "greatest",
     exp.Least: "least",
 }
-ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
+_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RegexpExtract: ("this", "expression", "group"),
     exp.If: ("this", "true", "false"),
     exp.RegexpReplace: ("this", "expression", "replacement"),
+    exp.Substring: ("this", "start", "length"),
 }
 """Functions whose arguments sqlglot keeps under other names than usual."""
-NOT_BUILT_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.RegexpReplace: ("position", "occurrence", "modifiers"),
-    exp.RegexpExtract: ("position", "occurrence", "parameters"),
-    exp.Trim: ("collation",),
+_USUAL_ARGUMENTS = ("this", "expression", "expressions")
+_READ_BESIDES: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Trim: ("position",),
+    exp.Literal: ("is_string",),
+    exp.Column: ("table", "db", "catalog"),
+    exp.Case: ("ifs", "default"),
+    exp.Cast: ("to", "safe", "format"),
+    exp.TryCast: ("to", "safe", "format"),
+    exp.In: ("query", "unnest", "field"),
+    exp.Between: ("low", "high", "symmetric"),
+    exp.Like: ("negate",),
+    exp.Alias: ("alias",),
 }
+"""What the resolver reads of an expression beside its arguments."""
+_OF_THE_DIALECT = ("safe", "typed", "ignore_nulls", "null_if_pos_overflow")
+"""What sqlglot notes of Spark, whatever the text says."""
 TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: pa.bool_(),
     exp.DType.TINYINT: pa.int8(),
@@ -82,3 +94,19 @@ TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.TIMESTAMPLTZ: TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
 }
+
+
+def arguments_of(tree: exp.Expr) -> list[exp.Expr]:
+    """The arguments in order, as in the text. sqlglot wraps those of the date functions in a node of its own."""
+    values: list[exp.Expr] = []
+    for key in _ARGUMENTS.get(type(tree), _USUAL_ARGUMENTS):
+        value = tree.args.get(key)
+        values.extend(value if isinstance(value, list) else [value] if value is not None else [])
+    return [value.this if isinstance(value, exp.TsOrDsToDate) else value for value in values]
+
+
+def has_unread(tree: exp.Expr) -> bool:
+    """Whether the text says something of the expression that the resolver does not read, such as a regex's flag."""
+    kind = type(tree)
+    read = (*_ARGUMENTS.get(kind, _USUAL_ARGUMENTS), *_READ_BESIDES.get(kind, ()), *_OF_THE_DIALECT)
+    return any(value and key not in read for key, value in tree.args.items())

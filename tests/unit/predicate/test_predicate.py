@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.predicate import (
@@ -26,7 +27,8 @@ from pyhudi.predicate import (
     statistics_can_match,
     which_can_match,
 )
-from pyhudi.predicate.syntax import portable_text
+from pyhudi.predicate.syntax import parse_syntax, portable_text
+from pyhudi.predicate.vocabulary import has_unread
 
 D = Decimal
 NAN = math.nan
@@ -512,6 +514,26 @@ def test_a_predicate_keeps_the_rows_that_spark_keeps(text: str, ids: list[int]) 
         ("cast(i as decimal(40, 0)) = 1", "out of range"),
         ("cast(i as decimal(²)) = 1", "expected whole numbers"),
         ("b + 1 = 1", "has no meaning"),
+        ("i = cast('1' as int", "character 9, '(': Expecting )"),
+        ("not cast(s as boolean", "Expecting )"),
+        ("substring(s, 1, 1 = 'a'", "Expecting )"),
+        ("trim(s = 'a'", "Expecting )"),
+        ("lower(s,) = 'a'", "character 9, ')': expected a value behind the comma"),
+        ("i in (1,)", "expected a value behind the comma"),
+        ("regexp_like(s, 'b', 'i')", "regexp_like takes 2 arguments at most"),
+        ("rlike(s, 'b', 'i')", "rlike takes 2 arguments at most"),
+        ("contains(s, 'a', 'b')", "contains takes 2"),
+        ("substr(s, 1, 1, 7) = 'a'", "substr takes 3"),
+        ("mod(i, 2, 3) = 1", "mod takes 2"),
+        ("ifnull(s, 'a', 'b') = 'a'", "ifnull takes 2"),
+        ("date(ts, 1) = dt", "date takes 1"),
+        ("int(s, 1) = 1", "int takes 1"),
+        ("length(s, 1) = 1", "length takes 1"),
+        ("convert(i, s) = '1'", "no function 'convert'"),
+        ("iif(b, true, false)", "no function 'iif'"),
+        ("starts_with(s, 'a')", "no function 'starts_with' here; the nearest is 'startswith'"),
+        ("i notnull", "expected an operator, found 'notnull'"),
+        ("b isnull", "expected an operator, found 'isnull'"),
     ],
 )
 def test_what_spark_refuses_is_invalid_and_says_where(text: str, message: str) -> None:
@@ -562,6 +584,8 @@ def test_what_spark_refuses_is_invalid_and_says_where(text: str, message: str) -
         "try_cast(s as int) = 1",
         "s::int = 1",
         "hash(i) = 1",
+        "btrim(s, 'a') = ''",
+        "octet_length(s) = 1",
         "dec % 2 = 1",
         "substring(s, i) = 'a'",
         "num = timestamp'2026-01-01 00:00:00' and ts = '12:00'",
@@ -571,6 +595,13 @@ def test_what_spark_refuses_is_invalid_and_says_where(text: str, message: str) -
 def test_what_only_we_refuse_is_unsupported(text: str) -> None:
     with pytest.raises(Unsupported):
         parse_predicate(text, SCHEMA)
+
+
+def test_what_the_parser_notes_of_a_text_and_nobody_reads_is_unsupported() -> None:
+    tree = parse_syntax("rlike(s, 'a')")
+    tree.set("flag", exp.Literal.string("i"))
+    assert has_unread(tree)
+    assert not has_unread(parse_syntax("rlike(s, 'a')"))
 
 
 def test_a_table_of_many_chunks_and_a_batch_give_the_same_mask() -> None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.predicate.functions import choices, dates, regexes
 from pyhudi.predicate.functions.dates import date_call, run_date_call
+from pyhudi.predicate.functions.spark_names import SPARK_FUNCTIONS
 from pyhudi.predicate.nodes import Call, Literal, Node, type_of
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.predicate.types import TIMESTAMP, TIMESTAMP_NTZ, is_float, is_numeric, listed_type
@@ -40,10 +41,10 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
     Raises: SignatureError for what Spark refuses too; NotBuilt for what only we refuse.
     """
     if name not in _ARGUMENT_COUNTS:
+        if name in SPARK_FUNCTIONS:
+            raise NotBuilt(f"the function {name}")
         near = difflib.get_close_matches(name, _ARGUMENT_COUNTS, 1)
-        if near:
-            raise SignatureError(f"no function {name!r} here; the nearest is {near[0]!r}")
-        raise NotBuilt(f"the function {name}")
+        raise SignatureError(f"no function {name!r} here" + (f"; the nearest is {near[0]!r}" if near else ""))
     low, high = _ARGUMENT_COUNTS[name]
     if not low <= len(arguments) <= high:
         raise SignatureError(f"{name} takes {low} to {high} arguments, found {len(arguments)}")
