@@ -81,6 +81,33 @@ def match_rows(stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array 
     return incoming_of[np.asarray(pc.fill_null(stored.indices, len(stored.dictionary)))]
 
 
+def match_in_turn(stored_keys: pa.Array, incoming_keys: pa.Array) -> np.ndarray:
+    """As `match_rows`, where keys may repeat on both sides: of equal keys the first match, then the second, and so on.
+
+    No incoming row matches twice. Example: stored a, a, a and incoming a, b, a give 0, 2, -1.
+    Memory: where keys repeat, a copy of the keys and some numbers for each row.
+    """
+    if are_distinct(stored_keys) and are_distinct(incoming_keys):
+        return match_rows(stored_keys, incoming_keys)
+    count = len(stored_keys)
+    codes, _ = encode_keys(pa.chunked_array([stored_keys, incoming_keys]))
+    stored, incoming = (one.astype(np.int64) * len(codes) + _turns(one) for one in (codes[:count], codes[count:]))
+    return match_rows(pa.array(stored), pa.array(incoming))
+
+
+def are_distinct(keys: pa.Array) -> bool:
+    return bool(pc.count_distinct(keys).as_py() == len(keys))
+
+
+def _turns(codes: np.ndarray) -> np.ndarray:
+    """For each code, how many equal ones stand before it."""
+    order = np.argsort(codes, kind="stable")
+    sorted_codes = codes[order]
+    turns = np.empty(len(codes), np.int64)
+    turns[order] = np.arange(len(codes)) - np.searchsorted(sorted_codes, sorted_codes)
+    return turns
+
+
 def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> np.ndarray:
     """For each incoming row, whether it wins over the stored row at the same position, by event-time ordering.
 

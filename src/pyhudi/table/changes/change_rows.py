@@ -9,16 +9,15 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.avro.encode import row_encoder
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY, avro_from_arrow
-from pyhudi.merge.latest import match_rows
+from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY
+from pyhudi.merge.latest import match_in_turn, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.changes.change_plan import ChangePiece, ChangePlan, PieceKind, just_before
-from pyhudi.table.changes.changed_rows import ChangedRows, Images, pair_rows
+from pyhudi.table.changes.changed_rows import ChangedRows, Images, pair_rows, row_bytes
 from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
 from pyhudi.table.slices.conform import conform_array
@@ -154,7 +153,7 @@ def _rewritten_keys(reader: _Reader) -> _Touched:
         for side in (reader.before(only_keys=True), reader.after(only_keys=True))
     )
     stood, stands = one_array(before.column(RECORD_KEY)), one_array(after.column(RECORD_KEY))
-    gone = stood.filter(pc.invert(pc.is_in(stood, value_set=stands)))
+    gone = stood.filter(pa.array(match_in_turn(stood, stands) < 0))
     if not reader.makes_rows_of_several:
         stands = stands.filter(one_array(pc.equal(after.column(COMMIT_TIME), reader.piece.requested)))
     size_bytes = max(file.size_bytes for file in (reader.piece.before, reader.piece.after) if file is not None)
@@ -178,17 +177,8 @@ def _differs(before: pa.RecordBatch, after: pa.RecordBatch) -> np.ndarray:
 def _differs_by_values(before: pa.RecordBatch, after: pa.RecordBatch) -> np.ndarray:
     """As `_differs`, where a merge may take single values and keep the commit time."""
     names = [name for name in after.schema.names if name not in META_FIELDS]
-    old, new = (_encoded(rows.select(names)) for rows in (before, after))
+    old, new = (row_bytes(rows.select(names)) for rows in (before, after))
     return _differs(before, after) | np.asarray(pc.not_equal(old, new))
-
-
-def _encoded(rows: pa.RecordBatch) -> pa.Array:
-    """Each row as the bytes of an Avro record, which are equal if all values are."""
-    encoded = row_encoder(avro_from_arrow(rows.schema, record_name="rows.row")).encode(rows)
-    offsets = np.append(encoded.starts, encoded.ends[-1:]).astype(np.int64)
-    return pa.Array.from_buffers(
-        pa.large_binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(encoded.content)]
-    )
 
 
 # Change logs.

@@ -6,10 +6,10 @@ from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyhudi.format.schema.conversion import RECORD_KEY
-from pyhudi.merge.latest import match_rows
+from pyhudi.format.avro.encode import row_encoder
+from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY, avro_from_arrow
+from pyhudi.merge.latest import are_distinct, match_in_turn, match_rows
 from pyhudi.predicate import Predicate
 
 INSERTED: Final = "i"
@@ -85,10 +85,10 @@ class ChangedRows:
 def pair_rows(before: pa.RecordBatch, after: pa.RecordBatch, *, differs: Differs) -> Iterator[ChangedRows]:
     """The changes between two states of rows: pairs by record key that differ, rows that are new, and rows that went.
 
-    Keys of each side are distinct. Memory: a batch beside the input.
+    Of several rows with one key, equal ones are pairs first, so that a row that stayed is no change.
+    Memory: a batch beside the input; where a side has a key twice, all rows once more.
     """
-    stood, stands = before.column(RECORD_KEY), after.column(RECORD_KEY)
-    matched = match_rows(stands, stood)
+    matched = _matched(before, after)
     at = np.flatnonzero(matched >= 0)
     for start in range(0, len(at), BATCH_ROWS):
         here = at[start : start + BATCH_ROWS]
@@ -103,6 +103,36 @@ def pair_rows(before: pa.RecordBatch, after: pa.RecordBatch, *, differs: Differs
     for start in range(0, len(fresh), BATCH_ROWS):
         yield ChangedRows.inserted(after.take(pa.array(fresh[start : start + BATCH_ROWS])))
 
-    gone = np.flatnonzero(np.asarray(pc.invert(pc.is_in(stood, value_set=stands))))
+    gone = _others(matched, len(before))
     for start in range(0, len(gone), BATCH_ROWS):
         yield ChangedRows.deleted(before.take(pa.array(gone[start : start + BATCH_ROWS])))
+
+
+def row_bytes(rows: pa.RecordBatch) -> pa.Array:
+    """Each row as the bytes of an Avro record, which are equal if all values are. Shape: (n,) large binary."""
+    encoded = row_encoder(avro_from_arrow(rows.schema, record_name="rows.row")).encode(rows)
+    offsets = np.append(encoded.starts, encoded.ends[-1:]).astype(np.int64)
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(encoded.content)]
+    )
+
+
+def _matched(before: pa.RecordBatch, after: pa.RecordBatch) -> np.ndarray:
+    """For each row after, the row before that it is a pair with, or -1. Shape: (n,)."""
+    stood, stands = before.column(RECORD_KEY), after.column(RECORD_KEY)
+    if are_distinct(stood) and are_distinct(stands):
+        return match_rows(stands, stood)
+
+    names = [name for name in after.schema.names if name not in META_FIELDS or name in (COMMIT_TIME, RECORD_KEY)]
+    matched = match_in_turn(row_bytes(after.select(names)), row_bytes(before.select(names)))
+    new, old = np.flatnonzero(matched < 0), _others(matched, len(before))
+    found = match_in_turn(stands.take(pa.array(new)), stood.take(pa.array(old)))
+    matched[new[found >= 0]] = old[found[found >= 0]]
+    return matched
+
+
+def _others(matched: np.ndarray, count: int) -> np.ndarray:
+    """The rows among so many that nothing is matched with, ascending."""
+    is_other = np.ones(count, np.bool_)
+    is_other[matched[matched >= 0]] = False
+    return np.flatnonzero(is_other)

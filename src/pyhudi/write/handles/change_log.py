@@ -14,6 +14,7 @@ from pyhudi.format.log.changes import AFTER, BEFORE, KEY, OP, TIME, ChangeMode, 
 from pyhudi.format.log.writer import encode_change_block
 from pyhudi.format.names import LogFileName, join
 from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY, without_meta_fields
+from pyhudi.merge.latest import match_in_turn
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.changes.changed_rows import UPDATED, ChangedRows, Images, pair_rows
 from pyhudi.write.handles.attempt import AttemptedFile
@@ -60,11 +61,12 @@ class ChangeLog:
 
     def compared(self, stored: pa.RecordBatch, merged: pa.RecordBatch) -> None:
         """The changes between stored rows and what merging made of them. Changed rows have this write's time."""
-        new = merged.filter(pc.equal(merged.column(COMMIT_TIME), self._requested))
-        keys = stored.column(RECORD_KEY)
-        is_changed = pc.is_in(keys, value_set=new.column(RECORD_KEY))
-        is_gone = pc.invert(pc.is_in(keys, value_set=merged.column(RECORD_KEY)))
-        for changes in pair_rows(stored.filter(pc.or_(is_changed, is_gone)), new, differs=_always):
+        stood, stands = stored.column(RECORD_KEY), merged.column(RECORD_KEY)
+        gone = stood.filter(pa.array(match_in_turn(stood, stands) < 0))
+        new = stands.filter(pc.equal(merged.column(COMMIT_TIME), self._requested))
+        keys = pc.unique(pa.concat_arrays([gone, new]))
+        before, after = (rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=keys)) for rows in (stored, merged))
+        for changes in pair_rows(before, after, differs=_has_another_time):
             self.add(changes)
 
     def add(self, changes: ChangedRows) -> None:
@@ -122,19 +124,12 @@ class ChangeLog:
             self.name, self.size_bytes = self._file_name, self._file.shown_size()
 
 
-def _always(before: pa.RecordBatch, after: pa.RecordBatch) -> np.ndarray:
-    return np.ones(len(after), np.bool_)
-
-
 def _has_another_time(before: pa.RecordBatch, after: pa.RecordBatch) -> np.ndarray:
     return np.asarray(pc.not_equal(before.column(COMMIT_TIME), after.column(COMMIT_TIME)))
 
 
 def paired(before: pa.Table, after: pa.Table) -> Iterator[ChangedRows]:
-    """The changes between two states of rows. A row that was written has another commit time.
-
-    Keys of each state are distinct.
-    """
+    """The changes between two states of rows. A row that was written has another commit time."""
     old, new = (
         pa.RecordBatch.from_arrays([one_array(column) for column in rows.columns], schema=rows.schema)
         for rows in (before, after)
