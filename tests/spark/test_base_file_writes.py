@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import HudiTable, Invalid
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import collected, on_spark
 
@@ -47,6 +47,19 @@ def test_a_column_that_no_file_holds_is_the_path_s(spark: Any, tmp_path: Path, h
     for path in table.scan().files():
         if path.endswith(".parquet"):
             assert "day" not in pq.read_schema(tmp_path / "t" / path).names
+
+
+def test_a_value_that_no_path_tells_is_refused(spark: Any, tmp_path: Path, handover: str) -> None:
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by=["day", "kind"],
+        properties={"hoodie.datasource.write.drop.partition.columns": "true"},
+    )  # fmt: skip
+    for value in ("a/b", "", "__HIVE_DEFAULT_PARTITION__"):
+        given = pa.table({"id": ["x", "y"], "day": [None, value], "kind": ["k", "k"]})
+        for write in (table.bulk_insert, table.upsert):
+            with pytest.raises(Invalid, match=f"partition column 'day', value '{value}': expected a value that the"):
+                write(on_spark(spark, given, tmp_path))
+    assert len(table.timeline()) == 0
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,32 @@ def test_a_column_of_another_type_is_refused_before_a_write() -> None:
     assert not [f for f in storage.list("", recursive=True) if not f.path.startswith(".hoodie/")]
 
 
+@pytest.mark.parametrize(
+    "value, style", [("a/b", ""), ("a/note=b", "hive_style_partitioning"), ("", ""), ("__HIVE_DEFAULT_PARTITION__", "")]
+)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_value_that_the_path_does_not_tell_is_refused_before_a_write(value: str, style: str, table_type: str) -> None:
+    styles = {f"hoodie.datasource.write.{style}": "true"} if style else {}
+    table, _ = a_table(table_type, partition_by=["day", "note"], properties={**DROPS, **styles})
+    good = [(1, "x", 1, "y"), (2, None, 1, "z")]
+    table.insert(rows(good))
+    for write in (table.insert, table.upsert, table.bulk_insert, lambda of: table.upsert(of.to_reader())):
+        with pytest.raises(Invalid, match=f"partition column 'day', value '{value}': expected a value that the part"):
+            write(rows([(3, value, 1, "z")]))
+    assert len(table.timeline()) == 1
+    assert sorted(table.scan(meta_fields=False).to_arrow().column("id").to_pylist()) == [1, 2]
+    assert table.delete(where="note = 'z'").deleted == 1
+
+
+@pytest.mark.parametrize("style", ["hive_style_partitioning", "partitionpath.urlencode"])
+def test_a_value_with_a_slash_is_kept_where_its_path_tells_it(style: str) -> None:
+    table, _ = a_table(partition_by=["day", "note"], properties={**DROPS, f"hoodie.datasource.write.{style}": "true"})
+    given = [(1, "a/b", 1, "z"), (2, "c", 1, "z")]
+    table.insert(rows(given))
+    assert stored(table.scan(meta_fields=False).to_arrow()) == given
+    assert table.delete(where="note = 'z'").deleted == 2
+
+
 def test_a_column_of_another_type_is_refused_where_a_table_is_made_or_was_made_with_it() -> None:
     """The first write passed, and later ones were refused."""
     given = rows([(1, "x", 1, "")]).set_column(1, "day", pa.array([Decimal("1.50")], pa.decimal128(6, 2)))

@@ -50,7 +50,8 @@ class KeySpec:
     that is none of Apache Hudi's; `generator`: what is registered under this name, None if nothing is. Such paths tell
     no values of columns. `paths_tell_values`: whether those of the table's version do. `path_column`: the input's
     column of paths that rows stay in; null in rows whose paths are made. `sql_times`: partition columns of timestamps
-    whose paths are a date and a time, as Apache Hudi's SQL makes them.
+    whose paths are a date and a time, as Apache Hudi's SQL makes them. `is_left_out`: files do not hold the partition
+    columns, so that values are refused which a path does not tell.
     """
 
     record_key: tuple[str, ...]
@@ -67,6 +68,7 @@ class KeySpec:
     paths_tell_values: bool = True
     path_column: str = ""
     sql_times: tuple[str, ...] = ()
+    is_left_out: bool = False
 
     @property
     def makes_keys(self) -> bool:
@@ -205,13 +207,36 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
-    """One level of a partition path from the text of its value."""
+    """One level of a partition path from the text of its value. Raises: Invalid for a text that no file would hold."""
+    is_untold = value is not None and (value in UNTOLD_TEXTS or any(part in value for part in untold_parts(spec)))
+    if spec.is_left_out and is_untold:
+        raise Invalid(untold_message(name, value or ""))
     text = value or DEFAULT_PARTITION
     if value and (spec.is_url_encoded or name in spec.sql_times):
         text = _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
     if spec.has_slashed_dates:  # a path with `//` is refused, because a `/` of the value could not be told from a `-`
         text = text.replace("/", "//").replace("-", "/")
     return f"{name}={text}" if spec.is_hive_style else text
+
+
+UNTOLD_TEXTS = ("", DEFAULT_PARTITION)
+"""Texts whose partition is that of null."""
+
+
+def untold_parts(spec: KeySpec) -> tuple[str, ...]:
+    """What a text must not have within it, or the path would be cut into columns elsewhere. See `partition_values`."""
+    if len(spec.partition_by) == 1 or spec.is_url_encoded:
+        return ()
+    return tuple(f"/{name}=" for name in spec.partition_by[1:]) if spec.is_hive_style else ("/",)
+
+
+def untold_message(name: str, value: str) -> str:
+    """The text of the error for a value of a column that files do not hold, which its path does not tell."""
+    ways_out = ", use null" if not value else ", or make a table that keeps the column in its files"
+    return (
+        f"partition column '{name}', value {value!r}: expected a value that the partition path tells, for "
+        f"hoodie.datasource.write.drop.partition.columns='true' leaves the column out of the files; change it{ways_out}"
+    )
 
 
 PARTITION_LEVELS_MAX, PARTITION_BYTES_MAX, PARTITION_PART_BYTES_MAX = 100, 900, 255

@@ -95,7 +95,10 @@ class KeySettings:
             )
 
         times = self.times if time_based else None
-        return replace(of_table, time_based=time_based, times=times, has_logical_timestamps=self.has_logical_timestamps)
+        return replace(
+            of_table, time_based=time_based, times=times, has_logical_timestamps=self.has_logical_timestamps,
+            is_left_out=bool(config.left_out),
+        )  # fmt: skip
 
     def _time_based(self, config: TableConfig) -> tuple[str, ...]:
         if config.key_kind is not KeyKind.CUSTOM or all(":" in field for field in config.partition_fields):

@@ -248,6 +248,26 @@ def test_a_path_with_names_tells_the_values_that_made_it_or_none(y: str, p: str,
     assert partition_values(f"y={y}/p={p}/q={q}", of) in ({"y": y, "p": p, "q": q}, {})
 
 
+@given(*[st.text("ab/=ypq") | st.sampled_from([None, DEFAULT_PARTITION])] * 3, st.booleans(), st.booleans())
+def test_a_path_that_stands_for_columns_tells_their_values_or_is_refused(
+    y: str | None, p: str | None, q: str | None, is_hive_style: bool, is_url_encoded: bool
+) -> None:
+    values = {"y": y, "p": p, "q": q}
+    of = spec(partition_by=tuple(values), is_hive_style=is_hive_style, is_url_encoded=is_url_encoded)
+    rows = pa.table({name: pa.array([value], pa.string()) for name, value in values.items()})
+    try:
+        (path,) = partition_paths(rows, of).to_pylist()
+    except Invalid:
+        return  # no folder can have such a name
+    try:
+        (same,) = partition_paths(rows, replace(of, is_left_out=True)).to_pylist()
+    except Invalid:
+        assert partition_values(path, of) != values
+    else:
+        assert same == path
+        assert partition_values(path, of) == values
+
+
 SLASHED = replace(spec(partition_by=("p",)), has_slashed_dates=True)
 
 

@@ -25,10 +25,13 @@ from pyhudi.format.keys.record_keys import (
     EMPTY_COMPONENT,
     ESCAPED_CHARACTERS,
     NULL_COMPONENT,
+    UNTOLD_TEXTS,
     KeySpec,
     missing_keys,
     partition_paths,
     record_keys,
+    untold_message,
+    untold_parts,
 )
 from pyhudi.format.keys.record_keys import value_text as spelled_values
 from pyhudi.format.keys.timestamp_paths import bad_time_message
@@ -92,7 +95,7 @@ def record_key(spec: KeySpec, schema: pa.Schema) -> Column:
 
 
 def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
-    """The partition path; the empty text for an unpartitioned table; null if a time-based value is no time."""
+    """The partition path; empty for an unpartitioned table; null for a value that `refuse_bad_values` names."""
     if not spec.partition_by:
         return f.lit("")
     if spec.path_column:
@@ -106,6 +109,8 @@ def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
             level = f.translate(f.regexp_replace(level, "/", "//"), "-", "/")
         if name not in spec.time_based:
             level = f.when(text.isNull() | (text == ""), DEFAULT_PARTITION).otherwise(level)
+        if spec.is_left_out:
+            level = f.when(~_is_untold(text, spec), level)
         if levels:
             levels.append(f.lit("/"))
         levels.append(f.concat(f.lit(f"{name}="), level) if spec.is_hive_style else level)
@@ -124,11 +129,24 @@ def partition_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
     return time_partition_text(f.col(quoted(name)), micros, kind, name, spec.times)
 
 
-def refuse_bad_times(rows: DataFrame, schema: pa.Schema, spec: KeySpec) -> None:
-    """Raise for the first value found that is no time. One short job per time-based column.
+def _is_untold(text: Column, spec: KeySpec) -> Column:
+    """Whether a path does not tell a text, in a table whose files do not hold the column."""
+    found = text.isin(*UNTOLD_TEXTS)
+    for part in untold_parts(spec):
+        found = found | text.contains(part)
+    return f.coalesce(found, f.lit(False))
 
-    Raises: Invalid, naming the column and the value.
+
+def refuse_bad_values(rows: DataFrame, schema: pa.Schema, spec: KeySpec) -> None:
+    """Raise for the first value found that has no path: one that is no time, or one that a path would not tell.
+
+    `rows`: with `PARTITION_PATH`. One short job per column. Raises: Invalid, naming the column and the value.
     """
+    for name in spec.partition_by if spec.is_left_out else ():
+        text = partition_text(name, schema, spec)
+        bad = rows.where(f.col(PARTITION_PATH).isNull() & _is_untold(text, spec)).select(text).limit(1).collect()
+        if bad:
+            raise Invalid(untold_message(name, bad[0][0]))
     for name in spec.time_based:
         assert spec.times is not None
         found = rows.where(partition_text(name, schema, spec).isNull()).select(quoted(name)).limit(1).collect()

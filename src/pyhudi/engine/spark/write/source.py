@@ -21,7 +21,7 @@ from pyhudi.engine.spark.write.contested_keys import BROADCAST_ROWS_MAX, contest
 from pyhudi.engine.spark.write.counts import PARTS, count_files, count_rows
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.key_ranges import with_key_ranges
-from pyhudi.engine.spark.write.keys import quoted, refuse_bad_times, with_keys
+from pyhudi.engine.spark.write.keys import quoted, refuse_bad_values, with_keys
 from pyhudi.engine.spark.write.parquet_files import ParquetFiles
 from pyhudi.engine.spark.write.parts import PartWriter, has_parts
 from pyhudi.engine.spark.write.record_lookup import of_one_state
@@ -105,7 +105,7 @@ class SparkSource:
         refuse_null_required({name: nulls[name] for name in spec.required})
         for row in found:
             if row[PARTITION_PATH] is None:
-                refuse_bad_times(rows, spec.schema, spec.keys)
+                refuse_bad_values(rows, spec.schema, spec.keys)
             check_partition_path(row[PARTITION_PATH])
 
         counts = {row[PARTITION_PATH]: row["rows"] for row in found}
