@@ -171,6 +171,8 @@ TWICE = source(("a", "oslo", 5, 1, ""), ("a", "oslo", 5, 2, ""))
         (ONE, {"on": "target.id = source.idd", "when_matched_update": True}, "idd"),
         (ONE, {"on": "target.n = 7 AND target.id = source.id", "when_not_matched_insert": True}, "row did not match"),
         (ONE, {"on": 5, "when_matched_update": True}, "expected SQL text"),
+        (ONE, {"on": "target.id = source.id AND target IS NOT NULL", "when_not_matched_insert": True}, "all of it"),
+        (ONE, {"on": "target.id = source.id AND source IS NULL", "when_matched_update": True}, "all of it"),
         (ONE, {"when_matched_delete": True, "source_alias": "target"}, "two different aliases"),
         ([1, 2], {"when_matched_delete": True}, "expected a Spark DataFrame or anything with __arrow_c_stream__"),
     ],

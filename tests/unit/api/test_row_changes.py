@@ -12,6 +12,7 @@ import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.write.rows import changes, merge
 
 ROWS = {
     "id": ["a", "b", "c", "d"],
@@ -369,3 +370,21 @@ def test_times_in_paths_are_spelled_as_the_stored_paths_are(kind: str, version: 
         read = table.scan(["id", "n", "_hoodie_partition_path"], where="at is not null").to_arrow().to_pylist()
         assert read == [{"id": "a", "n": 5, "_hoodie_partition_path": path}]
         assert table.scan().count() == 2
+
+
+def test_a_fault_of_ours_is_not_told_as_one_of_the_caller_s_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise IndexError("a bug")
+
+    for module in (changes, merge):
+        monkeypatch.setattr(module, "matching_rows", lambda *_: (fails() for _ in range(1)))
+    table = make()
+    source = pa.table(ROWS, schema=SCHEMA)
+    for change in (
+        lambda: table.delete(where="n = 1"),
+        lambda: table.update({"n": 5}),
+        lambda: table.merge(source, when_matched_update=True),
+    ):
+        with pytest.raises(IndexError, match="a bug"):
+            change()
+    assert instants(table) == 1

@@ -40,7 +40,7 @@ def write_stored_rows(
         with ExitStack() as held:
 
             def as_source(rows: pa.RecordBatchReader) -> ArrowSource:
-                source = ArrowSource(rows, handle.access.storage, handle.executor, memory)
+                source = ArrowSource(rows, handle.access.storage, handle.executor, memory, is_own=True)
                 held.callback(source.close)
                 return source
 

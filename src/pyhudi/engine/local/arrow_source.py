@@ -42,12 +42,15 @@ class ArrowSource:
         storage: Storage,
         executor: Executor,
         memory: MemorySettings | None = None,
+        *,
+        is_own: bool = False,
     ) -> None:
+        """`is_own`: as of `input_batches`."""
         self._storage, self._executor = storage, executor
         self._memory = memory if memory is not None else MemorySettings()
         self._schema = rows.schema
         self._input = rows if isinstance(rows, pa.Table) else None
-        self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else input_batches(rows)
+        self._stream = None if isinstance(rows, pa.Table) else input_batches(rows, is_own=is_own)
         self._staged: StagedRows | None = None
 
     @property

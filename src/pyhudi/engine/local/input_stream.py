@@ -9,8 +9,10 @@ from pyhudi.errors import HudiError, Invalid
 from pyhudi.format.schema.arrow_types import canonical_arrow
 
 
-def input_batches(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def input_batches(stream: pa.RecordBatchReader, *, is_own: bool = False) -> Iterator[pa.RecordBatch]:
     """The batches of a stream. Each has the columns that the stream declares, in the same order.
+
+    `is_own`: pyhudi makes the rows. An error of theirs is no fault of the caller's, and passes as it is.
 
     Seen: PyArrow 26 hands batches of other columns on as they are, and takes their bytes for those of the declared
     types where the stream crosses its C interface.
@@ -26,6 +28,8 @@ def input_batches(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         except HudiError:
             raise
         except Exception as error:
+            if is_own:
+                raise
             raise stream_failed(error) from error
         number += 1
         if batch.schema.names != stream.schema.names or batch.schema.types != stream.schema.types:

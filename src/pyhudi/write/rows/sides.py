@@ -149,6 +149,10 @@ def parse_condition(on: Any, sides: Sides) -> Condition:
         on = " AND ".join(f"{_quoted(sides.target_alias, n)} = {_quoted(sides.source_alias, n)}" for n in names)
     condition = parse_predicate(on, sides.schema).condition
     assert condition is None or not isinstance(condition, pc.Expression)
+    bare = [] if condition is None else [column for column in columns_in(condition) if not sides.path(column)]
+    if bare:
+        name = bare[0].path[0]
+        raise Invalid(f"merge: on={on!r}: expected columns of '{name}', such as '{name}.id', found all of it")
 
     equal: list[tuple[Node, Node]] = []
     rest: list[Node] = []
