@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.api import frames
 from pyhudi.engine.local.input_columns import plain_rows
-from pyhudi.errors import Invalid
+from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.record_keys import KeySpec, partition_paths, record_keys
@@ -30,6 +30,7 @@ from pyhudi.options.names import canonical_name
 from pyhudi.table.facts.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.read.plan import make_plan, planned_slice, select_columns
 from pyhudi.table.read.stored_keys import stored_key_spec
+from pyhudi.table.slices.conform import conform_array
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.schema import fits
@@ -76,12 +77,17 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     missing = [name for name in needed if name not in rows.column_names]
     if missing:
         raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
+    has_paths = bool(spec.partition_by) and not spec.time_based and set(spec.partition_by) <= set(rows.column_names)
     if snapshot.schema_text is not None:
         for name in snapshot.config.record_key:
-            _refuse_others(rows.column(name).type, _type_of(snapshot, name), name, "")
+            rows = _with_stored_type(rows, name, _type_of(snapshot, name), f"key column '{name}'")
+        for name in spec.partition_by if has_paths else ():
+            field = find_field(snapshot.schema, name)
+            if field is not None:
+                rows = _with_stored_type(rows, name, field.type, f"partition column '{name}'")
 
     texts = one_array(record_keys(rows, spec))
-    if not spec.partition_by or spec.time_based or not set(spec.partition_by) <= set(rows.column_names):
+    if not has_paths:
         return SoughtKeys(_distinct(texts))
 
     paths = one_array(partition_paths(rows, spec))
@@ -108,9 +114,10 @@ def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: list[object]) -> pa.Array
                 f"keys: expected texts of record keys, found {found.type}; give texts, or rows of the key columns"
             )
         kind = _type_of(snapshot, columns[0])
-        _refuse_others(found.type, kind, columns[0], "texts, or ")
-        values = found.drop_null().cast(kind)
-    except (pa.ArrowException, TypeError, OverflowError) as error:
+        column = f"key column '{columns[0]}'"
+        _refuse_others(found.type, kind, column, "texts, or ")
+        values = _as_stored(found.drop_null(), kind, column)
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError) as error:
         raise Invalid(
             f"keys: expected texts of record keys, or values of one key column, found others: {error}"
         ) from error
@@ -135,10 +142,27 @@ def _spelled(texts: pa.StringArray, spec: KeySpec) -> pa.Array:
 
 
 def _refuse_others(found: pa.DataType, kind: pa.DataType, column: str, also: str) -> None:
-    """Raises: Invalid for values of a type that no key of the column has."""
+    """Raises: Invalid for values of a type that the column has not."""
     is_number = pa.types.is_integer(found) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind))
     if not is_number and not pa.types.is_null(found) and not fits(found, kind):
-        raise Invalid(f"keys: expected {also}{kind} as in the key column '{column}', found {found}")
+        raise Invalid(f"keys: expected {also}{kind} as in the {column}, found {found}")
+
+
+def _with_stored_type(rows: pa.Table, name: str, kind: pa.DataType, column: str) -> pa.Table:
+    """Rows whose column `name` has the table's type, since keys and paths are spelled of it."""
+    given = rows.column(name)
+    _refuse_others(given.type, kind, column, "")
+    typed = pa.chunked_array([_as_stored(part, kind, column) for part in given.chunks], kind)
+    return rows.set_column(rows.column_names.index(name), name, typed)
+
+
+def _as_stored(values: pa.Array, kind: pa.DataType, column: str) -> pa.Array:
+    """The values in the type of the column. Raises: Invalid for one that the type cannot hold."""
+    try:
+        return conform_array(values, kind, path="keys", name=column)
+    except (CorruptFile, pa.ArrowException) as error:
+        reason = error.found if isinstance(error, CorruptFile) else str(error)
+        raise Invalid(f"keys: expected values of {kind} as in the {column}, found others: {reason}") from error
 
 
 def look_up(snapshot: Snapshot, sought: SoughtKeys, options: Mapping[str, str], executor: Executor) -> pa.Table:
