@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pyhudi import Invalid
+from pyhudi import Invalid, Unsupported
+from pyhudi.engine.spark.session import is_classic
 from tests.spark.test_sql_statements import CREATE, FIRST, TABLE_TYPES, A, B, C, Sql, used
 from tests.spark.test_sql_statements import sql as _sql
 from tests.spark.test_sql_statements import standing as _standing
@@ -64,6 +65,30 @@ def test_a_source_may_be_a_table_a_query_or_a_cte(filled: Sql) -> None:
     sql(f"MERGE INTO {sql.database}.t USING (SELECT max(id) AS id FROM t) m ON t.id = m.id "
         "WHEN MATCHED THEN UPDATE SET ts = (SELECT 1 + sum(ts) FROM t)")  # fmt: skip
     assert sql.rows("t") == [(1, "one", 10, "x"), (3, "c", 21, "y")]
+
+
+def test_values_mean_what_conditions_mean(filled: Sql) -> None:
+    sql = filled
+    sql("CREATE TABLE c USING hudi TBLPROPERTIES (primaryKey = 'x') AS SELECT 1000 AS x")
+    source, matched = "USING (SELECT 1 AS id) s ON t.id = s.id", "WHEN MATCHED AND (SELECT max(x) FROM {0}) = {1} "
+    takes = f"MERGE INTO t {source} {matched}THEN UPDATE SET ts = (SELECT max(x) FROM {{0}} WHERE x > s.id)"
+    for name, value in ("c", 71), ("nowhere", 72):  # a WITH clause hides a table, or names what is none
+        sql(f"WITH {name} AS (SELECT {value} AS x) {takes.format(name, value)}")
+        assert sql.rows("t", "id, ts") == [(1, value), (2, 10), (3, 10)]
+    moment = f"c TIMESTAMP AS OF '{sql.table('c').timeline()[-1].requested}'"
+    sql("INSERT INTO c VALUES (2000)")
+    sql(takes.format(moment, 1000))
+    assert sql.rows("t", "id, ts") == [(1, 1000), (2, 10), (3, 10)]
+    if not is_classic(sql.spark):
+        return
+    another = sql.spark.newSession()  # which has read neither table yet
+    another.sql(f"USE {sql.database}")
+    another.sql(f"MERGE INTO t {source} WHEN MATCHED THEN UPDATE SET ts = (SELECT max(x) FROM c)")
+    assert sql.rows("t", "id, ts") == [(1, 2000), (2, 10), (3, 10)]
+
+    another.conf.set("spark.sql.lateralColumnAlias.enableImplicitResolution", "false")
+    with pytest.raises(Unsupported, match=r"lateralColumnAlias\.enableImplicitResolution=false"):
+        another.sql(f"MERGE INTO t {source} WHEN MATCHED THEN DELETE")
 
 
 def test_clauses_of_one_side_name_its_columns_without_saying_which(filled: Sql) -> None:

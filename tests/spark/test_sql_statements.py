@@ -57,6 +57,19 @@ def own_database(spark: Any, folder: Path) -> Iterator[Sql]:
 
 
 @contextmanager
+def settings(sql: Sql, said: dict[str, str]) -> Iterator[None]:
+    """The session has these settings."""
+    before = {name: sql.spark.conf.get(name) for name in said}
+    for name, text in said.items():
+        sql.spark.conf.set(name, text)
+    try:
+        yield
+    finally:
+        for name, text in before.items():
+            sql.spark.conf.set(name, text)
+
+
+@contextmanager
 def used(sql: Sql) -> Iterator[None]:
     """The session's names are those of the database."""
     sql(f"USE {sql.database}")
@@ -206,6 +219,15 @@ def test_moments_are_asked_for(filled: Sql) -> None:
     assert filled(joined) == [(1,)]
     assert filled("SELECT t.id FROM t TIMESTAMP AS OF :when WHERE t.id = 1", args={"when": requested}) == [(1,)]
     assert filled("SELECT * FROM t TIMESTAMP AS OF '2001-01-01'") == []
+    assert filled("SELECT * FROM t TIMESTAMP AS OF DATE '2001-01-01'") == []
+    with settings(filled, {"spark.sql.session.timeZone": "America/New_York"}):
+        assert len(filled.rows("t TIMESTAMP AS OF current_timestamp()")) == 2
+        assert filled.rows("t TIMESTAMP AS OF current_timestamp() - INTERVAL 1 HOUR") == []
+        changes = "SELECT id FROM hudi_table_changes('t', 'latest_state', current_timestamp() - INTERVAL {} HOUR)"
+        assert (len(filled(changes.format(0))), len(filled(changes.format(1)))) == (0, 2)
+    if is_classic(filled.spark):
+        with pytest.raises(Invalid, match="known before the query runs, such as a literal"):
+            filled("SELECT * FROM t TIMESTAMP AS OF (SELECT current_timestamp())")
 
 
 def test_inserts_find_their_columns(sql: Sql) -> None:
@@ -830,6 +852,21 @@ def test_a_row_is_changed_in_the_partition_that_it_lies_in(sql: Sql, table_type:
 
     sql("DELETE FROM t WHERE id = 1")
     assert sql.rows("t", "id") == [(2,), (3,), (4,)]
+
+
+@pytest.mark.parametrize("table_type", TABLE_TYPES)
+def test_rows_without_meta_fields_are_changed_and_columns_have_their_own_case(sql: Sql, table_type: str) -> None:
+    facts = (
+        f"(type = '{table_type}', primaryKey = 'Id', preCombineField = 'ts', 'hoodie.populate.meta.fields' = 'false')"
+    )
+    sql(f"{CREATE.replace('(id', '(Id')} {facts}")
+    sql(FIRST)
+    with settings(sql, {"spark.sql.caseSensitive": "true"}):
+        sql("UPDATE t SET name = 'A', ts = 11 WHERE Id = 1")
+        sql("DELETE FROM t WHERE t.Id = 2")
+        sql("MERGE INTO t USING (SELECT 3 AS Id, 'C' AS name, 12L AS ts, 'y' AS dt UNION ALL SELECT 4, 'd', 1L, 'z') s "
+            "ON t.Id = s.Id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+        assert sql.rows("t", "Id, name, ts, dt") == [(1, "A", 11, "x"), (3, "C", 12, "y"), (4, "d", 1, "z")]
 
 
 def test_an_option_that_is_unset_is_no_longer_stored(sql: Sql) -> None:

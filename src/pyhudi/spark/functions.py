@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from pyhudi.api.table import HudiTable
@@ -62,8 +63,12 @@ def _bound(
 def _hudi_scan(session: SqlSession, path: object, as_of: object, mode: object) -> DataFrame:
     """The rows of the table at a path, now or as of a moment. `mode`: as of `hudi_query`."""
     table = HudiTable.open(str(path), options=session.read_options())
-    moment = None if as_of is None else str(as_of)
-    return table.scan(as_of=moment, query=str(mode or "snapshot").lower()).to_spark(session.spark)
+    return table.scan(as_of=_moment(as_of), query=str(mode or "snapshot").lower()).to_spark(session.spark)
+
+
+def _moment(given: object) -> date | str | None:
+    """An argument that tells a moment, as calls take it: also a `datetime`."""
+    return given if given is None or isinstance(given, date) else str(given)
 
 
 def _hudi_found_rows(session: SqlSession, call: object) -> DataFrame:
@@ -86,7 +91,7 @@ def _hudi_table_changes(
     kind = str(query_type or "latest_state").lower()
     if start is None:
         raise Invalid(f"{what}: expected 'earliest' or an instant as the third argument, found nothing")
-    begin, until = str(start), None if end is None else str(end)
+    begin, until = _moment(start), _moment(end)
     if kind == "latest_state":
         return found.incremental(begin, until).to_spark(session.spark)
     if kind == "cdc":

@@ -153,7 +153,7 @@ def _rows(
     """
     schema = table.schema()
     keys = {RECORD_KEY, *(name.lower() for name in table.record_key)}
-    of_keys = {name: kind for name, kind in _types(schema).items() if name in keys}
+    of_keys = {name: kind for name, kind in _types(schema).items() if name.lower() in keys}
     condition = session.plain_conditions(where, called, of_keys)
     if condition is None:
         return None

@@ -21,17 +21,17 @@ from pyhudi.engine.spark.sql.merged_rows import (
     ClauseValues,
     MergeShape,
     merged_rows,
+    pair_columns,
     refuse_stored,
 )
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.keys import partition_text
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.merge.rules import MergeMode
-from pyhudi.spark.connect.expressions import with_views
-from pyhudi.spark.plain_columns import plain_types
+from pyhudi.spark.plain_columns import one_spelling, plain_types
 from pyhudi.spark.queries import run_query
-from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, told_refusals
+from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, stores_paths, told_refusals
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Action, Assigned, Match, Merge, MergeClause, read_merge
 from pyhudi.sql.heads import Head
@@ -54,6 +54,7 @@ _VALUES_MAX = 1_000
 """Values of a source's column up to which files are chosen by them."""
 _BROADCAST_ROWS_MAX = 200_000
 """Rows of a source up to which each task gets all of them."""
+_NAMES_WITHIN_SELECT = "spark.sql.lateralColumnAlias.enableImplicitResolution"
 
 
 def merge_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
@@ -98,6 +99,7 @@ class _Merge:
     def rows(self, snapshot: Snapshot, settings: WriteSettings, read: ReadRows) -> DataFrame:
         """The rows to write, made of a snapshot."""
         refuse_fields_of_structs(snapshot.config, "MERGE")
+        self._refuse_settings()
         statement, session = self.statement, self.session
         with ExitStack() as views:
             stored = read(None)
@@ -113,14 +115,21 @@ class _Merge:
             hint = self._hint(source)
             if hint and self._adds_rows:
                 target = views.enter_context(self._matching(target, source_view))
-            joined = run_query(session, self._join(target, source_view, hint))
             values = [self._values(clause, assigned, snapshot) for clause, assigned in clauses]
             shape = self._shape(snapshot, settings)
-            found = merged_rows(joined, values, shape)
+            pairs = run_query(session, self._join(target, source_view, hint, pair_columns(values, shape)))
+            found = merged_rows(pairs, values, shape)
             if self._must_look_up(clauses, snapshot, source, shape, is_global=settings.has_global_index):
                 found = self._kept.keep(found)
                 refuse_stored(found, stored, shape)
         return found.drop(IS_NEW)
+
+    def _refuse_settings(self) -> None:
+        """Raises: Unsupported where a column of a SELECT may not name another one of it, as values name their clause's
+        number.
+        """
+        if self.session.spark.conf.get(_NAMES_WITHIN_SELECT, "true") != "true":
+            raise Unsupported(f"MERGE in a session with {_NAMES_WITHIN_SELECT}=false; set it to true, as Spark has it")
 
     @property
     def _adds_rows(self) -> bool:
@@ -134,14 +143,18 @@ class _Merge:
     def _condition(self, snapshot: Snapshot, source: DataFrame) -> str | None:
         """A predicate of the rows that may match: the values of a small source in columns that must be equal."""
         equal = equal_columns(self.statement.on, self.statement.alias, self.statement.source_alias) or {}
-        types = plain_types(snapshot.schema)
-        pairs = {name: other for name, other in equal.items() if name.lower() in types}
+        types, given = plain_types(snapshot.schema), one_spelling(source.columns)
+        spelled = one_spelling(types)
+        pairs = {
+            spelled[name.lower()]: given[other] for name, other in equal.items()
+            if name.lower() in spelled and other in given
+        }  # fmt: skip
         values = distinct_values(source, tuple(pairs.values()), most=_VALUES_MAX) if pairs else None
         if values is None:
             return None
         texts = []
         for name, other in pairs.items():
-            is_text = types[name.lower()] == "text"
+            is_text = types[name] == "text"
             kind = str if is_text else int
             if not values[other] or any(type(value) is not kind for value in values[other]):
                 return None
@@ -168,7 +181,7 @@ class _Merge:
         with self.session.view(rows, view):
             yield view
 
-    def _join(self, target: str, source: str, hint: str) -> str:
+    def _join(self, target: str, source: str, hint: str, columns: Sequence[str]) -> str:
         statement = self.statement
         joins = {
             (False, False): "INNER", (True, False): "RIGHT OUTER", (False, True): "LEFT OUTER",
@@ -178,7 +191,7 @@ class _Merge:
         hinted = f"/*+ BROADCAST({hint}) */ " if hint else ""
         alias = quoted_name(statement.alias)
         return (
-            f"{statement.ctes} SELECT {hinted}*, {self._kind()} AS {KIND} FROM {target} AS {alias} "
+            f"{statement.ctes} SELECT {hinted}{self._kind()} AS {KIND}, {', '.join(columns)} FROM {target} AS {alias} "
             f"{join} JOIN {source} AS {quoted_name(statement.source_alias)} ON {statement.on}"
         )
 
@@ -235,12 +248,9 @@ class _Merge:
                         f"MERGE … NOT MATCHED THEN INSERT: expected a value for column '{name}' of table "
                         f"'{config.name}', which says which row it is or which one wins, found none"
                     )
-        values = dict(assigned)
-        if not self.session.is_classic:
-            values = {name: with_views(self.session, text, self.held) for name, text in assigned.items()}
         return ClauseValues(
             what=f"MERGE … {clause.match.value} THEN {clause.action.value}",
-            values=values,
+            values=assigned,
             is_insert=clause.action is Action.INSERT,
             is_delete=clause.action is Action.DELETE,
             is_matched=clause.match is Match.MATCHED,
@@ -260,7 +270,7 @@ class _Merge:
             named_by=tuple(dict.fromkeys((*(config.record_key or (RECORD_KEY,)), *partition_by))),
             made_keys=None if config.record_key else f"{random_uuid()}",
             leaves=LEAVES_COLUMN,
-            path=STORED_PATH_COLUMN if snapshot.key_spec.partition_by else "",
+            path=STORED_PATH_COLUMN if stores_paths(snapshot) else "",
             partition_by=tuple(config.partition_by),
             texts_in_paths=_texts_in_paths(snapshot, settings) if partition_by else {},
             allows_several_matches=deletes_all,
@@ -289,12 +299,12 @@ class _Merge:
         if not set(config.record_key) <= set(equal) <= allowed or not set(equal).isdisjoint(shape.texts_in_paths):
             return True
         types = {field.name: field.dataType for field in table_columns(snapshot.schema, [])}
-        given = {field.name.lower(): field.dataType for field in source.schema.fields}
+        given = {field.name.lower(): field for field in source.schema.fields}
         if len(given) < len(source.columns):  # some differ by their case only: which of them is meant is not told here
             return True
-        if any(given.get(other) != types[name] for name, other in equal.items()):
+        if any(other not in given or given[other].dataType != types[name] for name, other in equal.items()):
             return True
-        if has_gaps(source, [other for name, other in equal.items() if name in config.partition_by]):
+        if has_gaps(source, [given[other].name for name, other in equal.items() if name in config.partition_by]):
             return True
         alias = statement.source_alias.lower()
         return any(_plain(assigned[name], alias) != equal[name] for assigned in inserts for name in config.record_key)

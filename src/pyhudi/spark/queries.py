@@ -104,6 +104,6 @@ def _prime_all(session: SqlSession) -> None:
 
 
 def _scan(path: str, relation: Relation, entry: CatalogEntry | None) -> str:
-    moment = "NULL" if relation.as_of is None else f"CAST({relation.as_of} AS STRING)"
+    moment = "NULL" if relation.as_of is None else relation.as_of
     alias = "" if relation.has_alias or relation.path is not None else f" AS {quoted_name(relation.name[-1])}"
     return f"{scan_text(path, moment, reads_optimized=entry is not None and entry.reads_optimized)}{alias}"

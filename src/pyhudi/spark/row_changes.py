@@ -96,12 +96,17 @@ def _updated(
 
 
 def _stored_path(alias: str, snapshot: Snapshot, assigned: Collection[str]) -> list[str]:
-    """The partition path that a row stays in, as SQL text; none where a partition column gets a value."""
-    if not snapshot.key_spec.partition_by or not set(assigned).isdisjoint(
-        map(column_around, snapshot.config.partition_by)
-    ):
+    """The partition path that a row stays in, as SQL text; none where rows do not store it, or a column of it gets a
+    value.
+    """
+    if not stores_paths(snapshot) or not set(assigned).isdisjoint(map(column_around, snapshot.config.partition_by)):
         return []
     return [f"{alias}.{quoted_name(PARTITION_PATH)} AS {quoted_name(STORED_PATH_COLUMN)}"]
+
+
+def stores_paths(snapshot: Snapshot) -> bool:
+    """Whether rows have the path of their partition beside the columns that it is made of: in a meta field."""
+    return bool(snapshot.key_spec.partition_by) and PARTITION_PATH in snapshot.schema_with_meta.names
 
 
 @contextmanager

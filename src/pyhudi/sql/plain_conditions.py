@@ -18,8 +18,9 @@ _COMPARISONS: Final = ("<=", ">=", "=", "<", ">")
 def plain_conditions(condition: str, alias: str, types: Mapping[str, Plain]) -> str | None:
     """The part of a condition that compares columns with literals, as SQL text that the condition implies; None: none.
 
-    `alias`: what may stand before a column. `types`: of the columns that may be compared, by their names in small
-    letters. Example: `t.id IN (1, 2) AND rand() > 0.5` gives "`id` IN (1, 2)".
+    `alias`: what may stand before a column. `types`: of the columns that may be compared, by their names, which are
+    told apart in any case of letters; the text has them as they stand there. Example: `t.ID IN (1, 2) AND rand() > 0.5`
+    gives "`id` IN (1, 2)".
     """
     found = [one for one in _comparisons(condition, alias, types) if one is not None]
     return " AND ".join(found) or None
@@ -37,24 +38,26 @@ def whole_condition(condition: str, alias: str, types: Mapping[str, Plain]) -> s
 
 def _comparisons(condition: str, alias: str, types: Mapping[str, Plain]) -> list[str | None]:
     """The parts of a condition between its ANDs: None for each that is no plain comparison."""
+    spelled = {name.lower(): name for name in types}
     try:
         cursor = Cursor(condition)
         pieces = [cursor.until(("AND",), ("OR",), ("BETWEEN",), ("NOT",))]
         while cursor.take("AND"):
             pieces.append(cursor.until(("AND",), ("OR",), ("BETWEEN",), ("NOT",)))
-        return [_plain(piece, alias.lower(), types) for piece in pieces] if cursor.is_done else []
+        return [_plain(piece, alias.lower(), types, spelled) for piece in pieces] if cursor.is_done else []
     except Invalid:
         return []
 
 
-def _plain(text: str, alias: str, types: Mapping[str, Plain]) -> str | None:
+def _plain(text: str, alias: str, types: Mapping[str, Plain], spelled: Mapping[str, str]) -> str | None:
+    """A comparison of a column with a literal, or None. `spelled`: the columns by their names in small letters."""
     cursor = Cursor(text)
     word = cursor.word()
     if word is None or not word.is_name:
         return None
     name = cursor.name()
-    column = name[-1].lower()
-    if column not in types or len(name) > 2 or (len(name) == 2 and name[0].lower() != alias):
+    column = spelled.get(name[-1].lower())
+    if column is None or len(name) > 2 or (len(name) == 2 and name[0].lower() != alias):
         return None
     kind = types[column]
     if cursor.take("IN"):

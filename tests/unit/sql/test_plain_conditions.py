@@ -4,7 +4,7 @@ import pytest
 
 from pyhudi.sql.plain_conditions import Plain, plain_conditions, whole_condition
 
-TYPES: dict[str, Plain] = {"id": "integer", "name": "text"}
+TYPES: dict[str, Plain] = {"id": "integer", "name": "text", "Code": "integer"}
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ TYPES: dict[str, Plain] = {"id": "integer", "name": "text"}
         ("id = 1", "`id` = 1"),
         ("t.ID >= -5 AND name < 'b'", "`id` >= -5 AND `name` < 'b'"),
         ("id IN (1, 2) AND rand() > 0.5", "`id` IN (1, 2)"),
+        ("code = 1 AND t.CODE IN (2)", "`Code` = 1 AND `Code` IN (2)"),
         ("`name` = 'it''s' AND (id = 1 OR id = 2)", None),
         ("name = 'a\\tb' AND id = 1", "`id` = 1"),
         ("name = r'a'", None),

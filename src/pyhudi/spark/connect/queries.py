@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.table import HudiTable
@@ -11,6 +12,7 @@ from pyhudi.engine.spark.connect.catalog import ConnectCatalog, View
 from pyhudi.engine.spark.connect.named_rows import NAME_PREFIX
 from pyhudi.engine.spark.connect.texts import literal_texts
 from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry
+from pyhudi.engine.spark.sql.table_functions import moment_of
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.spark.functions import call_function, is_function
 from pyhudi.spark.plain_columns import plain_types
@@ -111,7 +113,7 @@ def _looked_up(session: SqlSession, name: Name, namespace: str | None) -> Catalo
 
 def _scanned(session: SqlSession, path: str, read: Read, *, query: str = "snapshot") -> DataFrame:
     table = HudiTable.open(path, options=session.read_options())
-    as_of = None if read.as_of is None else str(session.value(f"CAST({read.as_of} AS STRING)"))
+    as_of = None if read.as_of is None else _argument(session, read.as_of)
     where = None
     if read.alone_where is not None and as_of is None:
         where = session.plain_conditions(read.alone_where, read.called, plain_types(table.schema()))
@@ -129,10 +131,23 @@ def _called(session: SqlSession, read: Read) -> DataFrame | None:
         word = cursor.word()
         if word is not None and word.is_name and (following := cursor.word(1)) and following.upper == "=>":
             cursor.at += 2
-            named[word.text.lower()] = session.value(cursor.rest())
+            named[word.text.lower()] = _argument(session, cursor.rest())
         else:
-            given.append(session.value(text))
+            given.append(_argument(session, text))
     return call_function(session, read.name[0], given, named)
+
+
+def _argument(session: SqlSession, text: str) -> object:
+    """The value of an argument: a moment, date, number or boolean as it is, anything else as text. A moment has UTC as
+    its zone, or none where Spark's has none.
+    """
+    moment = "IF(typeof(given) = 'timestamp', unix_micros(try_cast(given AS TIMESTAMP)), NULL)"
+    row = session.spark_sql(f"SELECT given, CAST(given AS STRING), {moment} FROM (SELECT {text} AS given)").first()
+    assert row is not None
+    value, shown, micros = row
+    if micros is not None:
+        return moment_of(micros)
+    return value if value is None or isinstance(value, bool | int | float | date) else shown
 
 
 def _begins_with(text: str, words: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ NAME_PREFIX = "__pyhudi_"
 _NAME = re.compile(rf"`?({re.escape(NAME_PREFIX)}\w+)`?")
 
 
-def names_in(text: str) -> set[str]:
+def _names_in(text: str) -> set[str]:
     """The names in a text that begin as those for DataFrames do."""
     return set(_NAME.findall(text))
 
@@ -31,7 +31,7 @@ def sql_of_named(
 
     `frames`: as users hand them in. Then braces of the text are PySpark's, otherwise they are text.
     """
-    used = names_in(text) & set(named)
+    used = _names_in(text) & set(named)
     given = {} if args is None else {"args": args}
     if not used:
         return spark_sql(text, **given, **(frames or {}))

@@ -47,8 +47,8 @@ class MergeShape:
 
     `stays`: columns whose values a change must leave, each with the way out. `named_by`: columns that tell rows apart.
     `made_keys`: how keys begin that are made up for new rows; None where rows have keys of their own. `leaves`: the
-    name of the column that marks deletes. `path`: the name of the column of the paths that rows stay in; empty for a
-    table without partitions. `partition_by`: the columns that paths are made of. `texts_in_paths`: of those of which
+    name of the column that marks deletes. `path`: the name of the column of the paths that rows stay in; empty where
+    rows do not store them. `partition_by`: the columns that paths are made of. `texts_in_paths`: of those of which
     many values share a path. `settles_new_rows`: of several new rows of a key the greatest is stored.
     `not_less`: ordering columns that a change must not make less.
     """
@@ -69,14 +69,31 @@ class MergeShape:
     not_less: tuple[str, ...]
 
 
-def merged_rows(joined: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
+def pair_columns(clauses: Sequence[ClauseValues], shape: MergeShape) -> list[str]:
+    """The columns of the pairs beside `KIND`, as SQL text: what is stored, and what each clause sets.
+
+    They stand in the query of the join, behind `KIND`, which they name: there the statement's WITH clauses, moments and
+    names mean the same as in its conditions.
+    """
+    alias = quoted(shape.alias)
+    old = [f"{alias}.{quoted(name)} AS {quoted(_OLD + name)}" for name in _stored_names(shape)]
+    structs = [
+        f"CASE WHEN {KIND} = {at} THEN named_struct("
+        + ", ".join(f"'c{n}', {value}" for n, value in enumerate(clause.values.values()))
+        + f") END AS {_NEW}{at}"
+        for at, clause in enumerate(clauses)
+        if clause.values
+    ]
+    return old + structs
+
+
+def merged_rows(pairs: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
     """The rows to write: new, changed, and those to delete, with the columns `shape.leaves` and `IS_NEW`.
 
-    Values are cast by store assignment, each clause's by itself. A value that does not fit, a key that would change and
-    a row that is matched twice are errors when they are met.
+    `pairs`: with `KIND` and `pair_columns`. Values are cast by store assignment, each clause's by itself. A value that
+    does not fit, a key that would change and a row that is matched twice are errors when they are met.
     """
-    taken = joined.where(f.col(KIND).isNotNull())
-    typed = _typed(taken, clauses, shape)
+    typed = _typed(pairs.where(f.col(KIND).isNotNull()), clauses, shape)
     rows = typed.select(
         f.col(KIND),
         *(column.alias(name) for name, column in _finals(clauses, shape).items()),
@@ -117,29 +134,24 @@ def _naming(shape: MergeShape) -> dict[str, Column]:
     return {**plain, **{name: text for name, text in shape.texts_in_paths.items() if name not in shape.record_key}}
 
 
-def _typed(pairs: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
-    """The pairs with the old value of each column, and each clause's new ones, cast to the table's types."""
-    alias = quoted(shape.alias)
+def _stored_names(shape: MergeShape) -> list[str]:
+    """The columns whose stored values a merge needs."""
     names = [field.name for field in shape.columns]
     names += [RECORD_KEY] if shape.made_keys is not None else []
-    names += [PARTITION_PATH] if shape.path else []
-    old = [f"{alias}.{quoted(name)} AS {quoted(_OLD + name)}" for name in names]
-    structs = [
-        f"CASE WHEN {KIND} = {at} THEN named_struct("
-        + ", ".join(f"'c{n}', {value}" for n, value in enumerate(clause.values.values()))
-        + f") END AS {_NEW}{at}"
-        for at, clause in enumerate(clauses)
-        if clause.values
-    ]
-    found = pairs.selectExpr(KIND, *old, *structs)
+    return [*names, PARTITION_PATH] if shape.path else names
+
+
+def _typed(pairs: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
+    """The pairs with the old value of each column, and each clause's new ones, cast to the table's types."""
+    names = _stored_names(shape)
     types = {field.name: field.dataType for field in shape.columns}
-    wanted = [found.schema[KIND], *(found.schema[_OLD + name] for name in names)]
+    wanted = [pairs.schema[KIND], *(pairs.schema[_OLD + name] for name in names)]
     flat = [f.col(KIND), *(f.col(quoted(_OLD + name)) for name in names)]
     for at, clause in enumerate(clauses):
         for n, name in enumerate(clause.values):
             wanted.append(t.StructField(_new_name(at, clause, name), types[name]))
             flat.append(f.col(f"{_NEW}{at}.c{n}").alias(_new_name(at, clause, name)))
-    plain = found.select(*flat)
+    plain = pairs.select(*flat)
     found_types = {field.name: field.dataType for field in plain.schema.fields}
     texts = [
         from_text(field.name, found_types[field.name], field.dataType, what=field.name) if " " in field.name

@@ -3,8 +3,11 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.spark.java import java_class
@@ -15,6 +18,7 @@ from pyhudi.engine.spark.sql.gateway import (
     scala_object,
     start_callbacks,
 )
+from pyhudi.errors import Invalid
 
 Answer: TypeAlias = Callable[[SparkSession, Sequence[object], Mapping[str, object]], DataFrame]
 """The rows of a call, by the session, the arguments by position, and those by name."""
@@ -22,6 +26,7 @@ Answer: TypeAlias = Callable[[SparkSession, Sequence[object], Mapping[str, objec
 _REGISTRY = f"{CATALYST}.analysis.TableFunctionRegistry"
 
 _FAILURES_MAX = 32
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _answered = threading.local()
 _failures: deque[Exception] = deque(maxlen=_FAILURES_MAX)
@@ -87,7 +92,32 @@ def _literals(arguments: Any) -> tuple[list[object], dict[str, object]]:
     return positional, named
 
 
+def moment_of(micros: int) -> datetime:
+    """A moment by its microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
 def _literal(expression: Any) -> object:
-    """The value of an argument: a number or boolean as it is, anything else as text."""
-    value = expression.eval(None)
-    return value if value is None or isinstance(value, bool | int | float | str) else value.toString()
+    """The value of an argument: a moment, date, number or boolean as it is, anything else as text. A moment has UTC as
+    its zone, or none where Spark's has none.
+
+    Raises: Invalid for one that only a query tells.
+    """
+    try:
+        value = expression.eval(None)
+    except (PySparkException, Py4JJavaError) as error:
+        told = f": {str(error).splitlines()[0]}" if isinstance(error, PySparkException) else ""
+        raise Invalid(
+            f"{expression.sql()}: expected a value that is known before the query runs, such as a literal or "
+            f"current_timestamp(), and no subquery{told}"
+        ) from error
+    if value is None:
+        return None
+    match expression.dataType().typeName():
+        case "timestamp":
+            return moment_of(value)
+        case "timestamp_ntz":
+            return moment_of(value).replace(tzinfo=None)
+        case "date":
+            return _EPOCH.date() + timedelta(days=value)
+    return value if isinstance(value, bool | int | float | str) else value.toString()
