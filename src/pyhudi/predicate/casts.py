@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.keys.java_numbers import numeric_texts
+from pyhudi.predicate.functions.date_formats import parse_date_format, print_days, print_micros
 from pyhudi.predicate.text_casts import (
+    SECONDS_MAX,
     text_to_boolean,
     text_to_date,
     text_to_float,
@@ -34,6 +36,8 @@ from pyhudi.predicate.types import (
 )
 
 _MICROSECONDS = 1_000_000
+_NEAR_DAYS = 2_932_897
+"""From 1970 to the year 10000."""
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
@@ -119,9 +123,20 @@ def _to_text(values: pa.Array) -> pa.Array:
     if values.type == pa.binary():
         return values.cast(options=pc.CastOptions(pa.string(), allow_invalid_utf8=True))
     if types.is_timestamp(values.type):
-        text = values.cast(TIMESTAMP_NTZ).cast(pa.string())
+        text = _time_texts(values.cast(TIMESTAMP_NTZ))
         return pc.replace_substring_regex(text, r"\.?0*$|(\.\d*[1-9])0*$", r"\1")
-    return values.cast(pa.string())
+    return _time_texts(values) if values.type == pa.date32() else values.cast(pa.string())
+
+
+def _time_texts(values: pa.Array) -> pa.Array:
+    """Dates, or times to the microsecond. Arrow prints years beyond 9999 without a sign, and far ones not at all."""
+    is_date = values.type == pa.date32()
+    numbers = values.cast(pa.int32() if is_date else pa.int64())
+    limit = _NEAR_DAYS if is_date else _NEAR_DAYS * 86_400 * _MICROSECONDS
+    is_near = pc.and_(pc.greater(numbers, -limit), pc.less(numbers, limit))
+    if pc.all(is_near).as_py() is not False:
+        return values.cast(pa.string())
+    return print_days(numbers) if is_date else print_micros(numbers, parse_date_format("yyyy-MM-dd HH:mm:ss.SSSSSS"))
 
 
 def _between_datetimes(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -129,13 +144,23 @@ def _between_datetimes(values: pa.Array, target: pa.DataType) -> pa.Array:
     if is_integer(target):
         return _floor_divide(values.cast(pa.int64()), _MICROSECONDS).cast(target, safe=False)
     if is_integer(values.type):
-        return pc.multiply(values.cast(pa.int64()), _MICROSECONDS).cast(target)
+        return _saturated_micros(values.cast(pa.int64())).cast(target)
     if target == pa.date32():
         microseconds = values.cast(pa.int64())
         return _floor_divide(microseconds, 86_400 * _MICROSECONDS).cast(pa.int32()).cast(target)
     if values.type == pa.date32():
-        return values.cast(TIMESTAMP_NTZ).cast(pa.int64()).cast(target)
+        try:
+            return values.cast(TIMESTAMP_NTZ).cast(pa.int64()).cast(target)
+        except pa.ArrowInvalid as error:  # Spark ends with "long overflow"
+            raise Invalid(f"CAST of a date to a timestamp: {error}; expected a date before the year 294247") from error
     return values.cast(pa.int64()).cast(target)
+
+
+def _saturated_micros(seconds: pa.Array) -> pa.Array:
+    """Seconds as microseconds; the nearest limit of 64 bits for what is beyond it. As Java's `TimeUnit` does."""
+    micros = pc.multiply(seconds, _MICROSECONDS)
+    micros = pc.if_else(pc.greater(seconds, SECONDS_MAX), pa.scalar(2**63 - 1), micros)
+    return pc.if_else(pc.less(seconds, -SECONDS_MAX), pa.scalar(-(2**63)), micros)
 
 
 def _floor_divide(values: pa.Array, divisor: int) -> pa.Array:

@@ -97,8 +97,8 @@ def compare(operator: ComparisonOperator, left: Values, right: Values) -> Values
         return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
     if operator in (">", ">="):
         return compare("<" if operator == ">" else "<=", right, left)
-    if left.type == pa.null():
-        return pc.equal(left, right).cast(pa.bool_())
+    if left.type == pa.null():  # Arrow compares no such values
+        return pc.if_else(pc.is_valid(left), pc.is_valid(right), pa.scalar(None, pa.bool_()))
 
     if not is_float(left.type):
         function = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}[operator]
@@ -143,7 +143,10 @@ def _arithmetic(node: Arithmetic, left: pa.Array, right: pa.Array) -> pa.Array:
         case "*":
             return pc.multiply(left, right)
         case "/" | "div":
-            return pc.divide(left, right)
+            if not types.is_integer(right.type):
+                return pc.divide(left, right)
+            is_negation = pc.equal(right, pa.scalar(-1, right.type))  # Arrow makes 0 of the least integer, Java itself
+            return pc.if_else(is_negation, pc.negate(left), pc.divide(left, right))
         case "%":
             return _remainder(left, right)
         case _:

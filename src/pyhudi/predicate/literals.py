@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pyarrow as pa
@@ -13,19 +14,22 @@ from pyhudi.predicate.types import DECIMAL_DIGITS_MAX, decimal_for, is_integer
 _LONG_MIN, _LONG_MAX = Decimal(-(2**63)), Decimal(2**63 - 1)
 
 
+_NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONG_DIGITS_MAX = 4_000
 """Python refuses to parse longer whole numbers."""
 
 
 class LiteralError(ValueError):
-    """The number is out of range; the text says how."""
+    """The number is out of range, or none; the text says how."""
 
 
 def parse_number(text: str) -> Literal:
     """A number as Spark types it: an int, or a bigint if it needs one. A point makes a decimal, an exponent a double.
 
-    Raises: LiteralError for a number out of range.
+    Raises: LiteralError for a number out of range, and for what is none, such as `1e`.
     """
+    if not _NUMBER.fullmatch(text):
+        raise LiteralError(f"{text!r} is no number")
     if "e" in text.lower():
         if float(text) in (float("inf"), float("-inf")):
             raise LiteralError("the number is out of range for a double")

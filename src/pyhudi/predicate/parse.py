@@ -39,7 +39,10 @@ class Predicate:
         return portable_text(self.text)
 
     def mask(self, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
-        """For each row, whether it is kept. A row for which the predicate is NULL is not kept."""
+        """For each row, whether it is kept. A row for which the predicate is NULL is not kept.
+
+        Raises: Invalid for a value of which an Arrow expression, or a cast of dates, can make none.
+        """
         if self.condition is None:
             return pa.repeat(pa.scalar(True), rows.num_rows)
         if isinstance(self.condition, pc.Expression):
@@ -58,7 +61,10 @@ def _expression_mask(expression: pc.Expression, rows: pa.RecordBatch | pa.Table)
     import pyarrow.dataset as ds  # imports pandas if it is installed, so not at the top
 
     scanner = ds.InMemoryDataset(table).scanner(columns={"mask": expression})
-    mask = scanner.to_table().column("mask").combine_chunks()
+    try:
+        mask = scanner.to_table().column("mask").combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Invalid(f"where {expression}: {error}") from error
     return pc.fill_null(mask.cast(pa.bool_()), False)
 
 

@@ -30,6 +30,9 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 SHOWN_MAX = 300
 """A message shows at most so many characters of a predicate."""
 
@@ -52,6 +55,10 @@ def parse_syntax(text: str) -> exp.Expr:
 
     Raises: Invalid, with the position of the first token that does not fit.
     """
+    if (surrogate := _SURROGATE.search(text)) is not None:
+        raise Invalid(
+            f"where {shown(text)} at character {surrogate.start() + 1}: expected text, found half a character"
+        )
     try:
         tokens = _joined_strings(_DIALECT.tokenize(text), text)
         _refuse_lenient(tokens, text)
@@ -157,7 +164,11 @@ def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
             joined.append(token)
             continue
 
-        quote, content = text[token.start], unescape(text[token.start + 1 : token.end])
+        quote = text[token.start]
+        try:
+            content = unescape(text[token.start + 1 : token.end])
+        except (ValueError, OverflowError) as error:
+            raise Unsupported(f"where {shown(text)} at character {token.start + 1}: no such character") from error
         last = joined[-1] if joined else None
         if last is not None and _is_doubled_quote(last, token, text):
             joined[-1] = _token(TokenType.STRING, last, last.text + quote + content, token.end)
@@ -179,7 +190,11 @@ def _token(kind: TokenType, token: Token, content: str, end: int) -> Token:
 
 
 def unescape(content: str) -> str:
-    """The text that a Spark string literal stands for. `\\%` and `\\_` keep their backslash, which LIKE needs."""
+    """The text that a Spark string literal stands for. `\\%` and `\\_` keep their backslash, which LIKE needs.
+
+    Two halves of a character (UTF-16) are one. Half a character is a question mark, in Spark, too.
+    Raises: ValueError, OverflowError for a character beyond those of Unicode.
+    """
 
     def meaning(match: re.Match[str]) -> str:
         short, long, octal, char = match.groups()
@@ -189,7 +204,9 @@ def unescape(content: str) -> str:
             return chr(int(octal, 8))
         return _ESCAPED.get(char, char)
 
-    return _ESCAPE.sub(meaning, content)
+    halves = _ESCAPE.sub(meaning, content)
+    whole = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), halves)
+    return _SURROGATE.sub("?", whole)
 
 
 def place_of(node: exp.Expr, text: str) -> str:

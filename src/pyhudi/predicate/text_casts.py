@@ -23,15 +23,19 @@ _SPECIAL_FLOATS = {"nan": "nan"} | {
 }
 _DECIMAL = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _SHORT_DECIMAL = r"^[+-]?(?:[0-9]{0,38}\.?[0-9]{0,38}|[0-9]{0,17}\.?[0-9]{0,17}[eE][+-]?(?:20|1?[0-9]))$"
-_DAY = r"(?P<year>[+-]?[0-9]{4,6})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
-_DATE = rf"(?s)^{_DAY}(?:[ T].*)?)?)?$"
+_YEAR, _LONG_YEAR = r"(?P<year>[+-]?[0-9]{4,6})", r"(?P<year>[+-]?[0-9]{4,7})"
+_DAY = r"(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+_DATE = rf"(?s)^{_LONG_YEAR}{_DAY}(?:[ T].*)?)?)?$"
 _OFFSET = r"(?P<sign>[+-])(?P<oh>[0-9]{1,2})(?::?(?P<om>[0-9]{1,2})(?::?(?P<os>[0-9]{2}))?)?"
 _ZONE = rf"(?P<zone> ?(?:Z|(?:UTC|GMT|UT)?{_OFFSET}|UTC|GMT|UT))"
 _TIME = rf"(?P<h>[0-9]{{1,2}})(?::(?P<m>[0-9]{{1,2}})(?::(?P<s>[0-9]{{1,2}})(?:\.(?P<f>[0-9]*))?{_ZONE}?)?)?"
-_TIMESTAMP = rf"^{_DAY}(?:[ T]{_TIME})?)?)?$"
+_TIMESTAMP = rf"^{_YEAR}{_DAY}(?:[ T]{_TIME})?)?)?$"
 _REGION = r"^[+-]?[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}[ T][0-9:]+(?:\.[0-9]*)? ?[A-Z][A-Za-z]+[A-Za-z_/+:0-9-]*$"
 _TIME_ONLY = r"^T?[0-9]{1,2}:[0-9]{1,2}(?:[:.+Z ].*)?$"
 _DAYS_BEFORE_1970 = 719_468
+
+SECONDS_MAX = (2**63 - 1) // 1_000_000
+"""So many seconds fit into 64 bits as microseconds."""
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -95,6 +99,7 @@ def text_to_wide_decimal(values: pa.Array) -> pa.Array:
 def text_to_date(values: pa.Array) -> pa.Array:
     parts = pc.extract_regex(trimmed(values), _DATE)
     days, is_valid = _days_of(parts)
+    is_valid &= (days >= -(2**31)) & (days < 2**31)
     return pa.array(days, pa.int64(), mask=~is_valid).cast(pa.int32()).cast(pa.date32())
 
 
@@ -126,7 +131,7 @@ def text_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
         is_west = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
         total = total - np.where(is_west.to_numpy(zero_copy_only=False), -offset, offset)
 
-    is_valid &= np.abs(total) < 9_000_000_000_000
+    is_valid &= np.abs(total) < SECONDS_MAX
     micros = np.where(is_valid, total, 0) * 1_000_000 + micros
     return pa.array(micros, pa.int64(), mask=~is_valid).cast(target)
 

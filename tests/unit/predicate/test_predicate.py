@@ -87,6 +87,31 @@ ROWS = [
      None, {"x": 7, "y z": "it's"}),
 ]
 CASES: list[tuple[str, list[int]]] = [
+    (r"'\ud83d\ude00' = '😀' and i = 1", [1]),
+    (r"'a\ud800b\ude00\ud83d' = 'a?b??' and i = 1", [1]),
+    ('null = null or i = 1', [1]),
+    ('(null < null) is null and i = 1', [1]),
+    ('null <=> null and i = 1', [1]),
+    ('cast(l as timestamp) > timestamp\'2020-01-01\'', [3]),
+    ('cast(l as timestamp) < timestamp\'0001-01-01\'', [4]),
+    ('cast(cast(l as timestamp) as bigint) = -9223372036855', [4]),
+    ('cast(cast(9223372036854 + i as timestamp) as bigint) = 9223372036854', [1, 3, 5, 6, 7]),
+    ('l div -1 = l', [4, 5]),
+    ('i div -1 = 2', [2]),
+    ('l % -1 = 0', [1, 2, 3, 4, 5, 6, 7]),
+    ("cast('1000000-01-01' as date) > dt and i = 1", [1]),
+    ("cast('0002026-01-01' as date) = dt", [1]),
+    ("cast('5881580-07-11' as date) > dt and cast('5881580-07-12' as date) is null and i = 1", [1]),
+    ("cast('-5877641-06-23' as date) < dt and cast('-5877641-06-22' as date) is null and i = 1", [1]),
+    ("cast('10000000-01-01' as date) is null and cast('1000000-01-01' as timestamp) is null and i = 1", [1]),
+    ("cast('294247-01-01' as timestamp) > ts and cast('294248-01-01' as timestamp) is null and i = 1", [1]),
+    ("cast(date_add(dt, 1) as string) = '+10000-01-01'", [7]),
+    ("cast(date_add(dt, 2000000000) as string) = '+5477840-01-07'", [1]),
+    ("year(date_add(dt, 2000000000)) = 5477840 and i = 1", [1]),
+    ("month(date_add(dt, 2000000000)) = 1 and day(date_add(dt, 2000000000)) = 7 and i = 1", [1]),
+    ("quarter(date_add(dt, 2000000000)) = 1 and i = 1", [1]),
+    ("cast(date_sub(dt, 1000) as string) = '-0002-04-07'", [5]),
+    ("cast(cast(cast(ts as bigint) + 86400 as timestamp) as string) = '+10000-01-01 00:00:00'", [7]),
     ('i = 1', [1]),
     ('i == 1', [1]),
     ('I <> 1', [2, 3, 4, 5, 6, 7]),
@@ -532,6 +557,9 @@ def test_a_predicate_keeps_the_rows_that_spark_keeps(text: str, ids: list[int]) 
         ("convert(i, s) = '1'", "no function 'convert'"),
         ("iif(b, true, false)", "no function 'iif'"),
         ("starts_with(s, 'a')", "no function 'starts_with' here; the nearest is 'startswith'"),
+        ("i = 1e", "'1e' is no number"),
+        ("s = '\ud800'", "character 6: expected text, found half a character"),
+        ("date_add(date'2020-01-01', 2000000000) > ts", "expected a date before the year 294247"),
         ("i notnull", "expected an operator, found 'notnull'"),
         ("b isnull", "expected an operator, found 'isnull'"),
     ],
@@ -586,6 +614,7 @@ def test_what_spark_refuses_is_invalid_and_says_where(text: str, message: str) -
         "hash(i) = 1",
         "btrim(s, 'a') = ''",
         "octet_length(s) = 1",
+        r"s = '\U00110000'",
         "dec % 2 = 1",
         "substring(s, i) = 'a'",
         "num = timestamp'2026-01-01 00:00:00' and ts = '12:00'",
@@ -660,6 +689,15 @@ def test_an_arrow_expression_may_name_a_column_or_a_text_as_arrow_prints_positio
     predicate = parse_predicate(pc.field("FieldPath(0)") == "FieldPath(1)", rows.schema)
     assert predicate.columns == {"FieldPath(0)"}
     assert predicate.mask(rows).to_pylist() == [True, False]
+
+
+def test_an_arrow_expression_that_a_value_does_not_fit_is_invalid() -> None:
+    rows = pa.table({"s": ["1", "x"], "n": pa.array([1, 2**24 + 1], pa.int32())})
+    for where in (pc.field("s").cast("int32") > 0, pc.field("n").cast("float32") > 1.5):
+        predicate = parse_predicate(where, rows.schema)
+        assert predicate.mask(rows.slice(0, 1)).to_pylist() in ([True], [False])
+        with pytest.raises(Invalid, match="where"):
+            predicate.mask(rows)
 
 
 @pytest.mark.parametrize("where", ["i > 1 and s like 'a%' and dec in (1, 2)", pc.field("i") > 1])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.predicate.functions import choices, dates, regexes
+from pyhudi.predicate.functions.date_formats import part_of_days
 from pyhudi.predicate.functions.dates import date_call, run_date_call
 from pyhudi.predicate.functions.spark_names import SPARK_FUNCTIONS
 from pyhudi.predicate.nodes import Call, Literal, Node, type_of
@@ -146,6 +147,8 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
         case "trim" | "ltrim" | "rtrim":
             characters = _text(call.arguments[1]) if len(call.arguments) > 1 else " "
             return pc.call_function(f"utf8_{call.name}", [first], pc.TrimOptions(characters))
+        case "year" | "month" | "quarter" | "day":
+            return part_of_days(call.name, first.cast(pa.int32()))
         case _:
             return pc.call_function(call.name, [first]).cast(call.type)
 

@@ -58,12 +58,31 @@ def print_micros(micros: pa.Array, by: DateFormat) -> pa.Array:
     """Microseconds since 1970 as text. Null stays null. Shape: (n,) int64 -> (n,) text."""
     values = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
     days = np.floor_divide(values, _DAY_US)
-    of_day = values - days * _DAY_US
+    return _joined(days, values - days * _DAY_US, micros, by)
+
+
+def print_days(days: pa.Array) -> pa.Array:
+    """Days since 1970 as `yyyy-MM-dd`. Null stays null. Shape: (n,) int32 -> (n,) text."""
+    values = pc.fill_null(days, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return _joined(values, np.zeros_like(values), days, parse_date_format("yyyy-MM-dd"))
+
+
+def part_of_days(name: str, days: pa.Array) -> pa.Array:
+    """The year, month, quarter or day of days since 1970. Arrow's are right up to the year 32767.
+
+    Shape: (n,) int32 -> (n,) int32.
+    """
+    year, month, day = _civil(pc.fill_null(days, 0).to_numpy(zero_copy_only=False).astype(np.int64))
+    parts = {"year": year, "month": month, "quarter": (month + 2) // 3, "day": day}
+    return pa.array(parts[name], pa.int32(), mask=days.is_null().to_numpy(zero_copy_only=False))
+
+
+def _joined(days: Numbers, of_day: Numbers, given: pa.Array, by: DateFormat) -> pa.Array:
     pieces = [token.text if isinstance(token, Text) else _printed(token, days, of_day) for token in by.tokens]
     joined = pc.binary_join_element_wise(*pieces, "")
     if isinstance(joined, pa.Scalar):
-        joined = pa.repeat(joined, len(micros))
-    return pc.if_else(micros.is_valid(), joined, pa.scalar(None, pa.string())) if micros.null_count else joined
+        joined = pa.repeat(joined, len(given))
+    return pc.if_else(given.is_valid(), joined, pa.scalar(None, pa.string())) if given.null_count else joined
 
 
 def _printed(letters: Letters, days: Numbers, of_day: Numbers) -> pa.Array:
