@@ -193,7 +193,7 @@ class ExpressionKind(IndexKind):
 
     def known(self, table: IndexedTable) -> list[TableIndex]:
         found = known_expressions(table.partitions, table.definitions, table.schema)
-        before, now = table.schema_before, table.schema
+        before, now = table.schema_before() if found and table.schema_before else None, table.schema
         return [ExpressionTableIndex(one.partition, one, not keeps_values(one, before, now)) for one in found]
 
     def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner:

@@ -35,8 +35,8 @@ from pyhudi.versions import TableVersion
 class IndexedTable:
     """The indexes that a table has. `partitions`: of the metadata table `table`. `definitions`: those of `index.json`.
 
-    `schema`: the data table's columns. `chosen`: the columns that the options ask statistics of. `schema_before`: the
-    columns before the write that is taken in; None: nothing is written.
+    `schema`: the data table's columns. `chosen`: the columns that the options ask statistics of. `schema_before`: reads
+    the columns before the write that is taken in; None: nothing is written.
     """
 
     table: MetadataTable
@@ -44,7 +44,7 @@ class IndexedTable:
     definitions: Mapping[str, IndexDefinition]
     schema: pa.Schema
     chosen: ChosenColumns
-    schema_before: pa.Schema | None = None
+    schema_before: Callable[[], pa.Schema] | None = None
     _groups: dict[str, list[MetadataGroupId]] = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -353,7 +353,7 @@ class MetadataTableUpkeep:
         if not config.has_indexes:
             return [FilesIndex()]
         named = by_name.kept_partitions(config, config.metadata_partitions_named)
-        return registry.kept_indexes(replace(self._indexed(named, schema()), schema_before=before and before()))
+        return registry.kept_indexes(replace(self._indexed(named, schema()), schema_before=before))
 
     def _indexed(self, partitions: Collection[str], columns: pa.Schema) -> IndexedTable:
         """These partitions of the metadata table, as indexes of the data table with these columns."""
