@@ -113,7 +113,10 @@ def _looked_up(session: SqlSession, name: Name, namespace: str | None) -> Catalo
 
 def _scanned(session: SqlSession, path: str, read: Read, *, query: str = "snapshot") -> DataFrame:
     table = HudiTable.open(path, options=session.read_options())
-    as_of = None if read.as_of is None else _argument(session, read.as_of)
+    as_of: date | str | None = None
+    if read.as_of is not None:
+        given = _argument(session, read.as_of)
+        as_of = given if isinstance(given, date) else str(given)
     where = None
     if read.alone_where is not None and as_of is None:
         where = session.plain_conditions(read.alone_where, read.called, plain_types(table.schema()))
