@@ -75,6 +75,19 @@ def test_options_of_a_reader_count_for_a_name(sql: Sql) -> None:
     assert sql.spark.read.table("t").count() == 2
 
 
+def test_insert_into_goes_by_the_names_that_a_query_shows(sql: Sql) -> None:
+    """A query shows columns as they are stored; places count partition columns last."""
+    sql("CREATE TABLE t (id INT, dt STRING) USING hudi PARTITIONED BY (dt)")
+    sql("ALTER TABLE t ADD COLUMNS (x STRING)")
+    sql("INSERT INTO t VALUES (1, 'of x', 'of dt')")
+    sql("CREATE TABLE u LIKE t")
+    assert sql.spark.table("t").columns[-3:] == ["id", "dt", "x"]
+
+    sql.spark.table("t").write.insertInto("u")
+    sql.spark.table("t").write.insertInto("u", overwrite=True)
+    assert sql.rows("u", "id, x, dt") == [(1, "of x", "of dt")]
+
+
 def test_insert_into_goes_by_places(sql: Sql) -> None:
     sql("CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt)")
     rows = frame(sql, (1, "a", 10, "x")).selectExpr("id", "dt AS other", "ts", "name AS dt")

@@ -436,6 +436,9 @@ def test_an_overwrite_leaves_a_partition_that_is_there_where_it_is_told_to(fille
     filled("INSERT OVERWRITE t PARTITION (dt = 'new') IF NOT EXISTS VALUES (9, 'i', 11)")
 
     assert filled.rows("t") == [A, B, C, (9, "i", 11, "new")]
+    filled("DELETE FROM t WHERE dt = 'x'")
+    filled("INSERT OVERWRITE t PARTITION (dt = 'x') IF NOT EXISTS VALUES (8, 'h', 11)")
+    assert filled.rows("t") == [C, (8, "h", 11, "x"), (9, "i", 11, "new")]
 
 
 def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:

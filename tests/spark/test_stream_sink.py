@@ -141,6 +141,9 @@ def test_output_modes(feed: Feed, tmp_path: Path) -> None:
     feed.add(range(6, 7), ts=2)  # p0 only
     for mode in ("update", "complete"):
         run(writer(counts, tmp_path / mode).start(str(tmp_path / f"t_{mode}"), outputMode=mode))
+        forget_last_batch(tmp_path / mode)  # Spark wants the state of a batch, also of one that is passed over
+        run(writer(counts, tmp_path / mode).start(str(tmp_path / f"t_{mode}"), outputMode=mode))
+        assert stored_batches(tmp_path / f"t_{mode}") == [(SHARED, 0), (SHARED, 1)]
 
     for mode in ("update", "complete"):
         table = HudiTable.open(tmp_path / f"t_{mode}")

@@ -12,6 +12,7 @@ from pyhudi.table.read.path_times import with_path_times
 from pyhudi.table.read.shown_columns import AS_STORED
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
+from pyhudi.write.rows.partitions import rows_of_partitions
 
 
 def living_partitions(table: HudiTable, among: Collection[str] | None = None) -> tuple[str, ...]:
@@ -22,6 +23,11 @@ def living_partitions(table: HudiTable, among: Collection[str] | None = None) ->
     snapshot = table._access.snapshot()
     looked_at = [path for path in snapshot.listing.partitions() if among is None or path in among]
     return tuple(sorted(path for path in looked_at if snapshot.slices(path)))
+
+
+def has_rows(table: HudiTable, paths: Collection[str]) -> bool:
+    """Whether any of these partitions has a row. Reads up to the first one: rows may all be deleted where files are."""
+    return bool(paths) and any(len(batch) for batch in rows_of_partitions(table._access.snapshot(), paths))
 
 
 def overwrite_partitions(

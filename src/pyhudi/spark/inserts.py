@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyhudi.api.partitions import has_times_in_paths, living_partitions, overwrite_partitions
+from pyhudi.api.partitions import has_rows, has_times_in_paths, living_partitions, overwrite_partitions
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -77,7 +77,7 @@ def _has_partition(session: SqlSession, statement: Insert, table: HudiTable) -> 
             f"INSERT OVERWRITE … PARTITION … IF NOT EXISTS: expected a value of each partition column of table "
             f"'{table.name}', found none of {', '.join(missing)}"
         )
-    return bool(living)
+    return has_rows(table, living)
 
 
 def typed_rows(
@@ -88,13 +88,12 @@ def typed_rows(
     listed: Sequence[str] | None = None,
     by_name: bool = False,
     fixed: Sequence[str] = (),
-    by_place: bool = False,
 ) -> DataFrame:
     """The rows of a query as rows of the table. `columns`: the table's, as positions count. `listed`: named in the
     statement. `fixed`: columns whose value the statement says; the rows have them last.
 
-    Columns that are not listed are null. Where the query's columns have all names of the table, names count, but for
-    `by_place`. Seen: so does 1.0.2, which tries names first.
+    Columns that are not listed are null. Where the query's columns have all names of the table, names count. Seen: so
+    does 1.0.2, which tries names first.
     """
     rows = without(rows, META_FIELDS)
     wanted = [field for field in columns if field.name not in fixed]
@@ -107,7 +106,7 @@ def typed_rows(
         missing = [field for field in wanted if field.name.lower() not in names]
         wanted = [field for field in wanted if field.name.lower() in names]
     has_names = len(set(names)) == len(names) and set(names) == {field.name.lower() for field in wanted}
-    is_named = by_name or (has_names and listed is None and not by_place)
+    is_named = by_name or (has_names and listed is None)
     last = [field for name in fixed for field in columns if field.name == name]
     typed = stored_as(rows, [*wanted, *last], table_name=table.name, by_name=is_named)
     return with_constants(typed, missing, columns)

@@ -69,7 +69,10 @@ class TableCalls:
         return True
 
     def insert(self, rows: DataFrame, table: StatedTable, overwrites: bool) -> bool:
-        """`insertInto`: columns are found by their places, as in Spark."""
+        """`insertInto`: columns are found as by INSERT: by their names if they have those of the table, else by places.
+
+        A query may show them in another order than the one that places count.
+        """
         session, _, entry, table = self._found(rows, table)
         if entry is None:
             return False
@@ -204,7 +207,7 @@ def _write(
 
 def _typed(table: HudiTable, rows: DataFrame, *, by_name: bool) -> DataFrame:
     columns = table_columns(table.schema(), partition_columns(table))
-    return typed_rows(rows, columns, table, by_name=by_name, by_place=not by_name)
+    return typed_rows(rows, columns, table, by_name=by_name)
 
 
 def _options(table: StatedTable) -> dict[str, str]:

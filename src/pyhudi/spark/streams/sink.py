@@ -112,7 +112,7 @@ class TableSink:
         if self._known is None or self._known.stream != stream:
             self._known = KnownBatches(stream)
         if self._has(self._known, number):
-            log.info("%s: batch %s of stream %s is stored already", self._path, number, stream.query)
+            self._pass_over(rows, number, stream.query)
             return
         try:
             self._try(self._known, rows, number)
@@ -157,7 +157,19 @@ class TableSink:
         try:
             save_dataframe(rows, self._path, self._mode, self._options, call=call)
         except _Stored:  # by an earlier try whose answer was lost, or by another driver
-            log.info("%s: batch %s of stream %s is stored already", self._path, number, known.stream.query)
+            self._pass_over(rows, number, known.stream.query)
+
+    def _pass_over(self, rows: DataFrame, number: int, query: str) -> None:
+        """Leave a batch out that the table has. Its rows are computed: Spark keeps state, such as the sums of an
+        aggregate, with each batch, and ends a query whose batch left none.
+        """
+        log.info("%s: batch %s of stream %s is stored already", self._path, number, query)
+        try:
+            rows.write.format("noop").mode("overwrite").save()
+        except Exception:
+            if self._query.is_stopped(query):
+                raise Stopped from None
+            raise
 
 
 def _refuse_unfit_operation(path: str, options: Mapping[str, str], output_mode: str) -> None:
