@@ -31,7 +31,7 @@ def written(version: int) -> tuple[HudiTable, list[WriteResult]]:
         elif number < 7:
             table.clean()
     assert table.archive().archived
-    assert [i.requested for i in table.timeline() if i.action == "commit"][0] == commits[0].requested
+    assert next(i.requested for i in table.timeline() if i.action == "commit") == commits[0].requested
     return table, commits
 
 
