@@ -239,6 +239,7 @@ def test_rows_stay_where_cleans_follow_a_restore_to_before_a_downgrade(tmp_path:
     )  # fmt: skip
     table.bulk_insert(arrow([Row("a", "oslo", 1, 1), Row("b", "oslo", 1, 1)]))
     saved = table.upsert(arrow([Row("a", "oslo", 2, 2)])).requested
+    assert saved is not None
     table.savepoint(saved)
     table.downgrade(after)
     table.restore(saved)

@@ -38,6 +38,8 @@ def written(version: int) -> tuple[HudiTable, list[WriteResult]]:
 @pytest.mark.parametrize("version", [6, 9])
 def test_queries_answer_alike_with_the_savepoint_and_without_it(version: int) -> None:
     table, commits = written(version)
+    saved = commits[0].requested
+    assert saved is not None
     for _ in range(2):
         start = commits[3].requested if version == 6 else commits[3].completed
         assert sorted(table.incremental(start).to_arrow()["v"].to_pylist()) == [4, 5, 6, 7, 8, 9]
@@ -48,5 +50,5 @@ def test_queries_answer_alike_with_the_savepoint_and_without_it(version: int) ->
                 table.cdc(start=commit.requested).to_arrow()
         assert table.scan(as_of=commits[6].requested).count() == 7
         if any(i.action == "savepoint" for i in table.timeline()):
-            table.delete_savepoint(commits[0].requested)
+            table.delete_savepoint(saved)
     assert not any(i.action == "savepoint" for i in table.timeline())

@@ -1,7 +1,6 @@
 """A block that other readers cannot take: here are the rules of blocks that pyhudi alone could do without."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.merge.fold import LogFold
 from pyhudi.merge.rules import event_time
+from pyhudi.write.handles.compaction import SliceTask
 from pyhudi.write.handles.log_compaction import _deletes
 
 MARK = "_hoodie_is_deleted"
@@ -104,7 +104,7 @@ def test_deletes_with_and_without_ordering_value_are_in_blocks_of_their_own(tmp_
 def test_a_log_compaction_makes_no_delete_without_ordering_value_of_one_that_has_another() -> None:
     schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64())])
     fold = LogFold(event_time(ordering=("ts",)), schema)
-    task = SimpleNamespace(partition="oslo", file_id="f1")
+    task = SliceTask(0, "oslo", "f1", "", None, ())
     fold.add_deletes(pa.array(["a"]), [pa.array([None], pa.int64())], is_commit_time=np.array([True]))
     assert _deletes(task, fold.finish()).rows.num_rows == 1
     fold.add_deletes(pa.array(["b"]), [pa.array([None], pa.int64())], is_commit_time=np.array([False]))
