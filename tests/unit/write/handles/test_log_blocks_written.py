@@ -104,7 +104,7 @@ def test_deletes_with_and_without_ordering_value_are_in_blocks_of_their_own(tmp_
 def test_a_log_compaction_makes_no_delete_without_ordering_value_of_one_that_has_another() -> None:
     schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64())])
     fold = LogFold(event_time(ordering=("ts",)), schema)
-    task = SliceTask(0, "oslo", "f1", "", None, ())
+    task = SliceTask(number=0, partition="oslo", file_id="f1", base_instant="", base_file=None, logs=())
     fold.add_deletes(pa.array(["a"]), [pa.array([None], pa.int64())], is_commit_time=np.array([True]))
     assert _deletes(task, fold.finish()).rows.num_rows == 1
     fold.add_deletes(pa.array(["b"]), [pa.array([None], pa.int64())], is_commit_time=np.array([False]))
