@@ -45,7 +45,7 @@ def register_table_function(spark: SparkSession, name: str, answer: Answer) -> N
     def plan(arguments: Any) -> Any:
         session = active_session(spark)
         try:
-            positional, named = _literals(arguments)
+            positional, named = _literals(session, arguments)
             found = answer(session, positional, named)._jdf.queryExecution().analyzed()
         except Exception as error:
             _failures.append(error)
@@ -79,16 +79,16 @@ def _identifier(spark: SparkSession, builtin: Any, name: str) -> Any:
     return kind(name)
 
 
-def _literals(arguments: Any) -> tuple[list[object], dict[str, object]]:
+def _literals(spark: SparkSession, arguments: Any) -> tuple[list[object], dict[str, object]]:
     positional: list[object] = []
     named: dict[str, object] = {}
     iterator = arguments.iterator()
     while iterator.hasNext():
         expression = iterator.next()
         if expression.getClass().getSimpleName() == "NamedArgumentExpression":
-            named[expression.key().lower()] = _literal(expression.value())
+            named[expression.key().lower()] = _literal(spark, expression.value())
         else:
-            positional.append(_literal(expression))
+            positional.append(_literal(spark, expression))
     return positional, named
 
 
@@ -97,14 +97,14 @@ def moment_of(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def _literal(expression: Any) -> object:
+def _literal(spark: SparkSession, expression: Any) -> object:
     """The value of an argument: a moment, date, number or boolean as it is, anything else as text. A moment has UTC as
     its zone, or none where Spark's has none.
 
     Raises: Invalid for one that only a query tells.
     """
     try:
-        value = expression.eval(None)
+        value = _evaluable(spark, expression).eval(None)
     except (PySparkException, Py4JJavaError) as error:
         told = f": {str(error).splitlines()[0]}" if isinstance(error, PySparkException) else ""
         raise Invalid(
@@ -121,3 +121,13 @@ def _literal(expression: Any) -> object:
         case "date":
             return _EPOCH.date() + timedelta(days=value)
     return value if isinstance(value, bool | int | float | str) else value.toString()
+
+
+def _evaluable(spark: SparkSession, expression: Any) -> Any:
+    """An expression with what stands for others replaced, as Spark's optimizer does it.
+
+    Seen: Spark 3.5 does not evaluate `now() - INTERVAL 1 HOUR` otherwise.
+    """
+    one_row = java_class(spark, f"{CATALYST}.plans.logical.OneRowRelation")()
+    plan = java_class(spark, f"{CATALYST}.plans.logical.Filter")(expression, one_row)
+    return scala_object(spark, f"{CATALYST}.optimizer.ReplaceExpressions").apply(plan).condition()
