@@ -40,16 +40,22 @@ def walk(listing: FileListing) -> Iterator[tuple[str, list[ListedFile]]]:
     return ((partition, listing.files(partition)) for partition in partitions)
 
 
+def is_partition_metafile(path: str) -> bool:
+    """Whether a file makes its folder a partition. Its name may end with that of a base format."""
+    return path.rpartition("/")[2].startswith(PARTITION_METAFILE)
+
+
 class StorageListing:
     """The listing that walks the storage.
 
     Requests: `partitions` lists every folder once; `files` one list request. `nests`: a partition may lie below another
-    one, such as `a/b` below `a`, so that the folders below each are asked for, too: one more request a partition.
+    one, such as `a/b` below `a`, so that the folders below each are asked for, too: one more request a partition. False
+    where the table's facts rule that out.
     """
 
     source = "storage"
 
-    def __init__(self, storage: Storage, *, nests: bool = False) -> None:
+    def __init__(self, storage: Storage, *, nests: bool = True) -> None:
         self._storage, self._nests = storage, nests
 
     def partitions(self) -> list[str]:
@@ -68,7 +74,7 @@ class StorageListing:
             files, seen, is_partition = self._storage.list(folder), [], False
             for file in files:
                 seen.append(file)
-                is_partition = file.path.rpartition("/")[2].startswith(PARTITION_METAFILE)
+                is_partition = is_partition_metafile(file.path)
                 if is_partition:
                     yield folder, chain(seen, files)
                     break
@@ -86,4 +92,4 @@ def _named(folder: str, files: Iterable[FileInfo]) -> list[ListedFile]:
     """Files of a folder by their names, without the partition metadata file."""
     start = len(folder) + 1 if folder else 0
     named = ((file.path[start:], file.size_bytes) for file in files)
-    return [ListedFile(name, size_bytes) for name, size_bytes in named if not name.startswith(PARTITION_METAFILE)]
+    return [ListedFile(name, size_bytes) for name, size_bytes in named if not is_partition_metafile(name)]

@@ -95,7 +95,7 @@ def plan_undo(
 
     if not target.is_completed:
         if logs_after_slice and target.action == "compaction":
-            partitions = StorageListing(storage, nests=True).partitions()
+            partitions = StorageListing(storage).partitions()
             return RollbackPlan(info, _called_after(storage, target.requested, partitions))
         return plan_rollback(storage, timeline, target)
 

@@ -108,7 +108,7 @@ def _marked(storage: Storage, markers: list[MarkerName]) -> Iterator[tuple[str, 
 
 def _found(storage: Storage, requested: str) -> Iterator[tuple[str, int | None]]:
     """The files whose names carry an instant's time, and the logs that hold blocks of that instant."""
-    listing = StorageListing(storage, nests=True)
+    listing = StorageListing(storage)
     for partition in listing.partitions():
         for file in listing.files(partition):
             base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)

@@ -103,7 +103,7 @@ def plan_rollback(storage: Storage, timeline: Timeline, target: Instant) -> Roll
             partition, _, name = marker.data_path.rpartition("/")
             by_partition.setdefault(partition, []).append(name)
     else:
-        listing = StorageListing(storage, nests=True)
+        listing = StorageListing(storage)
         for partition in listing.partitions():
             names = [file.name for file in listing.files(partition) if written_at(file.name) == target.requested]
             if names:

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from pyhudi.errors import Invalid
 from pyhudi.format.keys.record_keys import KeySpec
-from pyhudi.format.names import PARTITION_METAFILE
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.listing import StorageListing, is_partition_metafile
 from pyhudi.table.view.snapshot import Snapshot
 
 _WAY_OUT = (
@@ -74,11 +73,9 @@ def _is_doubtful(storage: Storage, paths: set[str], depth_min: int) -> bool:
     if "" in paths or any(next(iter(storage.list_folders(path)), None) is not None for path in paths):
         return True
     above = {folder for path in paths for folder in _folders_above(path) if folder.count("/") + 1 >= depth_min}
-    return not above.isdisjoint(paths) or any(_is_partition(storage, folder) for folder in above)
-
-
-def _is_partition(storage: Storage, folder: str) -> bool:
-    return any(file.path.rpartition("/")[2].startswith(PARTITION_METAFILE) for file in storage.list(folder))
+    return not above.isdisjoint(paths) or any(
+        is_partition_metafile(file.path) for folder in above for file in storage.list(folder)
+    )
 
 
 def _folders_above(path: str) -> Iterator[str]:
