@@ -162,6 +162,7 @@ class _Planning:
         self._snapshot = snapshot
         self._going = paths_being_cleaned(snapshot)
         self._kept: dict[str, dict[str, int]] = {}
+        self._bases: dict[str, dict[str, str]] = {}
         self._replaced: dict[str, frozenset[FileGroup]] = {}
         self._cleans: list[tuple[str, Mapping[str, tuple[str, ...]]]] | None = None
         self.logs = log_reading(snapshot)
@@ -280,11 +281,16 @@ class _Planning:
         """
         if piece.before is not None and LogFileName.parse(piece.before.path.rpartition("/")[2]) is None:
             return None
-        names = (path.rpartition("/")[2] for path in self._files(piece.partition))
-        bases = (base for base in map(BaseFileName.parse, names) if base is not None)
-        if any(base.file_id == piece.file_id and base.requested > piece.requested for base in bases):
-            return self._cleaned_before(piece)
-        return None
+        newest = self._newest_bases(piece.partition).get(piece.file_id, "")
+        return self._cleaned_before(piece) if newest > piece.requested else None
+
+    def _newest_bases(self, partition: str) -> Mapping[str, str]:
+        """File id -> the instant of the newest base file that is stored."""
+        if partition not in self._bases:
+            names = (BaseFileName.parse(path.rpartition("/")[2]) for path in self._files(partition))
+            bases = sorted((base.requested, base.file_id) for base in names if base is not None)
+            self._bases[partition] = {file_id: requested for requested, file_id in bases}
+        return self._bases[partition]
 
     def _cleaned_before(self, piece: ChangePiece) -> str | None:
         """A file of a write's group that is newer than the slice before, and that a clean has deleted since."""
