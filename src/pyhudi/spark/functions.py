@@ -63,12 +63,14 @@ def _bound(
 def _hudi_scan(session: SqlSession, path: object, as_of: object, mode: object) -> DataFrame:
     """The rows of the table at a path, now or as of a moment. `mode`: as of `hudi_query`."""
     table = HudiTable.open(str(path), options=session.read_options())
-    return table.scan(as_of=_moment(as_of), query=str(mode or "snapshot").lower()).to_spark(session.spark)
+    return table.scan(as_of=None if as_of is None else moment(as_of), query=str(mode or "snapshot").lower()).to_spark(
+        session.spark
+    )
 
 
-def _moment(given: object) -> date | str | None:
+def moment(given: object) -> date | str:
     """An argument that tells a moment, as calls take it: also a `datetime`."""
-    return given if given is None or isinstance(given, date) else str(given)
+    return given if isinstance(given, date) else str(given)
 
 
 def _hudi_found_rows(session: SqlSession, call: object) -> DataFrame:
@@ -91,7 +93,7 @@ def _hudi_table_changes(
     kind = str(query_type or "latest_state").lower()
     if start is None:
         raise Invalid(f"{what}: expected 'earliest' or an instant as the third argument, found nothing")
-    begin, until = _moment(start), _moment(end)
+    begin, until = moment(start), None if end is None else moment(end)
     if kind == "latest_state":
         return found.incremental(begin, until).to_spark(session.spark)
     if kind == "cdc":

@@ -14,7 +14,7 @@ from pyhudi.engine.spark.connect.texts import literal_texts
 from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry
 from pyhudi.engine.spark.sql.table_functions import moment_of
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.spark.functions import call_function, is_function
+from pyhudi.spark.functions import call_function, is_function, moment
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.parameters import has_identifiers, with_identifiers, with_literals
@@ -113,10 +113,7 @@ def _looked_up(session: SqlSession, name: Name, namespace: str | None) -> Catalo
 
 def _scanned(session: SqlSession, path: str, read: Read, *, query: str = "snapshot") -> DataFrame:
     table = HudiTable.open(path, options=session.read_options())
-    as_of: date | str | None = None
-    if read.as_of is not None:
-        given = _argument(session, read.as_of)
-        as_of = given if isinstance(given, date) else str(given)
+    as_of = None if read.as_of is None else moment(_argument(session, read.as_of))
     where = None
     if read.alone_where is not None and as_of is None:
         where = session.plain_conditions(read.alone_where, read.called, plain_types(table.schema()))
