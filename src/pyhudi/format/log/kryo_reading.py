@@ -49,8 +49,8 @@ def _unit(data: Bytes, state: Numbers) -> np.int64:
     if at >= data.size:
         return np.int64(-1)
     first = np.int64(data[at])
-    size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 9
-    if size > data.size - at:
+    size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 0
+    if size == 0 or size > data.size - at:
         return np.int64(-1)
     unit = first if size == 1 else first & (0x1F if size == 2 else 0x0F)
     for step in range(1, size):

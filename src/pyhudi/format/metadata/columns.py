@@ -10,7 +10,7 @@ Spec: format/metadata-table.md section 6.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.arrow_arrays import key_buffers
 from pyhudi.format.avro.copying import copy_spans, sum_sizes
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.avro.types import NULL, Array, AvroType, Map, Record, Scalar, Union, parse_schema
 from pyhudi.format.metadata import reading
 
@@ -39,7 +40,7 @@ as the schema has the wrappers."""
 
 _LAYOUTS: Final = {
     "boolean": reading.AS_BOOLEAN,
-    "int": reading.AS_NUMBER,
+    "int": reading.AS_INT,
     "long": reading.AS_NUMBER,
     "float": reading.AS_4_BYTES,
     "double": reading.AS_8_BYTES,
@@ -86,7 +87,8 @@ class RecordShape:
 def record_shape(schema_text: str, name: str) -> RecordShape:
     """The shape of the records that fill the field `name`, under a schema.
 
-    Raises: Unsupported for a schema without this field, or with another form of it; Invalid for text that is no schema.
+    Raises: Unsupported for a schema without this field, or with another form of it or of what it holds; Invalid for
+    text that is no schema.
     """
     fields = [(one.name, one.type) for one in parse_schema(schema_text).fields]
     index = next((index for index, (one, _) in enumerate(fields) if one == name), None)
@@ -95,7 +97,37 @@ def record_shape(schema_text: str, name: str) -> RecordShape:
     kind = fields[index][1]
     if not isinstance(kind, Union) or len(kind.values) != 1 or kind.null_branch != 0:
         raise Unsupported(f"metadata table: expected the field '{name}' to be null or one type, found {kind!r:.80}")
+
+    known = _known_kinds()
+    for path, found in _kinds(kind, name).items():
+        if known.get(path, found) != found:
+            raise Unsupported(f"metadata table: expected the field '{path}' to be {known[path]}, found {found}")
     return RecordShape(tuple(fields[:index]), kind.values[0], tuple(fields[index + 1 :]))
+
+
+@cache
+def _known_kinds() -> Mapping[str, str]:
+    """As `_kinds`, of all fields of the newest schema. Seen: none differs from 0.13.1 to 1.2.0."""
+    fields = parse_schema(metadata_record_schema(9)).fields
+    return {path: kind for one in fields for path, kind in _kinds(one.type, one.name).items()}
+
+
+def _kinds(kind: AvroType, path: str) -> dict[str, str]:
+    """The kinds of the values within a type, by path. Optional values have the path of required ones."""
+    inner: list[tuple[str, AvroType]] = []
+    match kind:
+        case Scalar():
+            return {path: kind.kind} if kind != NULL else {}
+        case Record():
+            inner = [(f"{path}.{one.name}", one.type) for one in kind.fields]
+        case Union():
+            is_one = len(kind.values) == 1
+            inner = [(path if is_one else f"{path}.{getattr(one, 'name', '')}", one) for one in kind.values]
+        case Array():
+            inner = [(f"{path}.element", kind.items)]
+        case Map():
+            inner = [(f"{path}.value", kind.values)]
+    return {where: found for at, one in inner for where, found in _kinds(one, at).items()}
 
 
 def wrapper_tables(kind: Union) -> tuple[npt.NDArray[np.int8], Bytes, Bytes]:
@@ -115,7 +147,7 @@ def wrapper_tables(kind: Union) -> tuple[npt.NDArray[np.int8], Bytes, Bytes]:
 
         kinds[branch] = WRAPPERS.index(name)
         held = one.fields[0].type
-        if isinstance(held, Scalar):
+        if isinstance(held, Scalar) and held.kind in _LAYOUTS:
             layouts[branch] = _LAYOUTS[held.kind]
         elif isinstance(held, Union) and isinstance(held.values[0], Array) and isinstance(held.values[0].items, Union):
             layouts[branch] = reading.AS_ARRAY
@@ -228,7 +260,8 @@ class RecordReader:
 
         if kind_name in ("int", "long"):
             numbers = np.zeros(count, np.int64)
-            self._check(reading.take_numbers(self.content, self.at, self.ends, active, numbers), name)
+            is_int = kind_name == "int"
+            self._check(reading.take_numbers(self.content, self.at, self.ends, active, is_int, numbers), name)
             return pa.Array.from_buffers(pa.int64(), count, [_bitmap(active), pa.py_buffer(numbers)])
 
         if kind_name == "boolean":

@@ -16,7 +16,7 @@ Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
 
 # The layout of the value in a wrapper.
-NOTHING, AS_BOOLEAN, AS_NUMBER, AS_4_BYTES, AS_8_BYTES, AS_BYTES, AS_ARRAY = 0, 1, 2, 3, 4, 5, 6
+NOTHING, AS_BOOLEAN, AS_NUMBER, AS_4_BYTES, AS_8_BYTES, AS_BYTES, AS_ARRAY, AS_INT = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 @loop
@@ -39,11 +39,12 @@ def take_optional(
 
 
 @loop
-def take_numbers(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: Numbers) -> int:
+def take_numbers(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, is_int: bool, out: Numbers) -> int:
+    """Read numbers. `is_int`: of 32 bits; else of 64."""
     for row in range(at.size):
         if active[row]:
             out[row], after = read_number(content, at[row], ends[row])
-            if after < 0:
+            if after < 0 or (is_int and not _is_int(out[row])):
                 return row
             at[row] = after
     return -1
@@ -110,6 +111,11 @@ def take_wrapped(
 
 
 @inlined
+def _is_int(number: Index) -> bool:
+    return bool(-(1 << 31) <= number < 1 << 31)
+
+
+@inlined
 def _take_value(content: Bytes, at: Index, end: Index, layout: int) -> tuple[Index, Index, Index]:
     """A value's 64 bits, its span, and the offset behind it; a negative offset if the bytes break the format."""
     bits: Index = np.int64(0)
@@ -118,8 +124,10 @@ def _take_value(content: Bytes, at: Index, end: Index, layout: int) -> tuple[Ind
 
     if layout == NOTHING:
         after = at
-    elif layout == AS_NUMBER:
+    elif layout in (AS_NUMBER, AS_INT):
         bits, after = read_number(content, at, end)
+        if layout == AS_INT and not _is_int(bits):
+            after = np.int64(-1)
     elif layout == AS_BYTES:
         size, start = read_number(content, at, end)
         if start >= 0 and 0 <= size <= end - start:

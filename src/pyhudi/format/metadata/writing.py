@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyhudi.format.avro.encoding import Index, put_number, put_word
-from pyhudi.format.metadata.reading import AS_4_BYTES, AS_8_BYTES, AS_ARRAY, AS_BOOLEAN, AS_NUMBER, NOTHING
+from pyhudi.format.metadata.reading import AS_4_BYTES, AS_8_BYTES, AS_ARRAY, AS_BOOLEAN, AS_INT, AS_NUMBER, NOTHING
 from pyhudi.loops import inlined, loop
 
 Bytes = npt.NDArray[np.uint8]
@@ -104,7 +104,7 @@ def measure_wrapped(
             held = offsets[row + 1] - offsets[row]
             size = 1
 
-            if layout == AS_NUMBER:
+            if layout in (AS_NUMBER, AS_INT):
                 size += _number_size(bits[row])
             elif layout == AS_BOOLEAN:
                 size += 1
@@ -139,7 +139,7 @@ def put_wrapped(
             layout = layouts[branches[row]]
             to = put_number(out, at[row], branches[row])
 
-            if layout == AS_NUMBER:
+            if layout in (AS_NUMBER, AS_INT):
                 to = put_number(out, to, bits[row])
             elif layout == AS_BOOLEAN:
                 to = put_word(out, to, np.uint64(bits[row]), 1)

@@ -374,6 +374,13 @@ def test_broken_kryo_is_corrupt_or_unsupported(records, data):
             decoded(one).validate(full=True)
 
 
+@pytest.mark.parametrize("byte", [0x80, 0xBF, 0xF0, 0xFF])
+def test_a_byte_that_begins_no_character_of_kryo_is_corrupt(byte):
+    content = kryo_content([("p", "é" + 20 * "k", ("int", 0))]).replace("é".encode(), bytes([byte, 0x00]))
+    with pytest.raises(CorruptFile, match="expected a string, found"):
+        decoded(content)
+
+
 def test_kryo_values_of_other_classes_are_unsupported_by_name():
     content = kryo_content([("p", "k", ("timestamp", 5))]).replace(b"java.sql.Timestam", b"java.sql.Timestaz")
     with pytest.raises(Unsupported, match=r"java\.sql\.Timestaz"):

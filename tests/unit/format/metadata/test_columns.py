@@ -3,6 +3,7 @@
 Against the codec of single records (fastavro) and plain models; random bytes are refused as `CorruptFile`.
 """
 
+import json
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.avro.container import decode_record
 from pyhudi.format.avro.schema_files import metadata_record_schema
+from pyhudi.format.metadata.assembly import write_records
 from pyhudi.format.metadata.files import FILES_COLUMNS, decode_files, encode_files, merge_files
+from pyhudi.format.metadata.groups import RECORD_INDEX_TYPE
 from pyhudi.format.metadata.key_records import LOCATION_COLUMNS, decode_locations, encode_locations
 from pyhudi.format.metadata.record import FilesRecord, FileState, encode_files_record, merge_files_records
 from pyhudi.format.metadata.stats import STATS_COLUMNS, decode_column_stats, encode_column_stats
@@ -248,3 +251,37 @@ def test_records_of_another_type_are_refused() -> None:
     with pytest.raises(Unsupported, match="recordIndexMetadata"):
         decode_locations(pa.array([value]), metadata_record_schema(5))
     assert np.asarray(decode_files(pa.array([value]), metadata_record_schema(8))["size"]).tolist() == [1]
+
+
+@pytest.mark.parametrize("index", [2**31, -(2**31) - 1, -(2**62)])
+@pytest.mark.parametrize("rows", [1, 20_000])
+def test_the_number_of_a_file_id_beyond_32_bits_is_refused(index: int, rows: int) -> None:
+    """Interpreted and compiled: its digits would be written beyond the buffer of the ids."""
+    values = location_records(rows, fileIndex=index)
+    with pytest.raises(CorruptFile, match="a value of 'fileIndex' in record 0"):
+        decode_locations(values, metadata_record_schema(9))
+
+
+def test_a_schema_that_states_the_number_of_a_file_id_otherwise_is_refused() -> None:
+    for stated in ("long", "string"):
+        text = json.loads(metadata_record_schema(9))
+        section = next(one for one in text["fields"] if one["name"] == "recordIndexMetadata")["type"][1]
+        next(one for one in section["fields"] if one["name"] == "fileIndex")["type"] = ["null", stated]
+        with pytest.raises(Unsupported, match=f"'recordIndexMetadata.fileIndex' to be int, found {stated}"):
+            decode_locations(location_records(1, fileIndex=1), json.dumps(text))
+
+
+def test_an_int_of_a_bound_beyond_32_bits_is_refused() -> None:
+    stats = stats_of(pa.array([1], pa.int32()), pa.array([2], pa.int32()), StatsVersion.V2)
+    stats = stats.set_column(stats.schema.get_field_index("max_bits"), "max_bits", pa.array([2**31]))
+    with pytest.raises(CorruptFile, match="a value of 'maxValue'"):
+        decode_column_stats(encode_column_stats(stats, table_version=9), metadata_record_schema(9))
+
+
+def location_records(rows: int, **numbers: int) -> pa.Array:
+    """Records of the record index with these numbers, also of more bits than the schema says."""
+    held: dict[str, Any] = {"fileIdEncoding": 0, "fileIdHighBits": 1, "fileIdLowBits": 1, "instantTime": 1, **numbers}
+    columns: dict[str, Any] = {name: pa.array(np.full(rows, number, np.int64)) for name, number in held.items()}
+    columns |= {"partitionName": pa.array(["p"] * rows), "fileId": pa.array([""] * rows)}
+    columns["position"] = pa.nulls(rows, pa.int64())
+    return write_records("recordIndexMetadata", RECORD_INDEX_TYPE, columns, rows, table_version=9, base_file_name=None)
