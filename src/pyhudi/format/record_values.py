@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 Decode: TypeAlias = Callable[[object], object]
 
+_SCALARS = (str, int, float, bool)
+
 # (class, field) -> names in records. All are written, and a schema takes those it has. The first one found is read.
 ALIASES: dict[tuple[str, str], tuple[str, ...]] = {
     ("InstantInfo", "requested"): ("commitTime",),
@@ -39,7 +41,9 @@ def record_from(value: object) -> dict[str, object]:
 def value_from(kind: type[T], record: object) -> T:
     """The dataclass value of a record.
 
-    Unknown names are ignored. A missing field gets its default; so does a null, if the field must not be None.
+    Unknown names are ignored. A missing field gets its default; so does a null, if the field must not be None. An entry
+    of a map of texts or numbers whose value is null is left out: to Java, which asks for a key's value, both are the
+    same. Example: HoodieStreamer states `"deltastreamer.checkpoint.key" : null` for a source without checkpoints.
 
     Raises: ValueError naming the field whose value does not fit.
     """
@@ -113,7 +117,7 @@ def _decoder(hint: object) -> Decode:
     if origin is tuple:
         return _decode_list(_decoder(arguments[0]))
     if origin is Mapping:
-        return _decode_map(_decoder(arguments[1]))
+        return _decode_map(_decoder(arguments[1]), skips_null=arguments[1] in _SCALARS)
     assert isinstance(hint, type)
     if dataclasses.is_dataclass(hint):
         return _decode_class(hint)
@@ -133,17 +137,17 @@ def _decode_list(item: Decode) -> Decode:
     return decode
 
 
-def _decode_map(item: Decode) -> Decode:
+def _decode_map(item: Decode, *, skips_null: bool) -> Decode:
     def decode(value: object) -> object:
         if not isinstance(value, dict):
             raise _misfit("a map", value)
-        return {key: _within(key, item, one) for key, one in value.items()}
+        return {key: _within(key, item, one) for key, one in value.items() if one is not None or not skips_null}
 
     return decode
 
 
 def _decode_scalar(kind: type) -> Decode:
-    assert kind in (str, int, float, bool)
+    assert kind in _SCALARS
 
     def decode(value: object) -> object:
         if kind is float and type(value) is int:

@@ -124,6 +124,6 @@ def _definition(one: Mapping[str, object]) -> IndexDefinition:
         type=texts[1],
         function=str(one.get("indexFunction") or ""),
         source_fields=tuple(str(name) for name in fields),
-        options={str(key): str(value) for key, value in options.items()},
+        options={str(key): str(value) for key, value in options.items() if value is not None},
         version=version,
     )

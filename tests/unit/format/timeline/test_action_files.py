@@ -206,6 +206,24 @@ def test_json_that_is_no_commit_is_refused(content: bytes) -> None:
         c.decode_commit(content, path="broken")
 
 
+def test_entries_without_a_value_are_left_out() -> None:
+    """HoodieStreamer states the checkpoint of a source that has none as null."""
+    stat = '"fileId" : "f", "cdcStats" : {"a" : 1, "b" : null}'
+    extra = '"schema" : "s", "deltastreamer.checkpoint.key" : null'
+    text = f'{{"partitionToWriteStats" : {{"p" : [ {{{stat}}} ]}}, "extraMetadata" : {{{extra}}}}}'
+    commit = c.decode_commit(text.encode(), path="commit")
+    assert commit.extra_metadata == {"schema": "s"}
+    assert commit.partition_to_write_stats["p"][0].cdc_stats == {"a": 1}
+    assert c.decode_commit(c.encode_commit_avro(commit), path="avro").extra_metadata == {"schema": "s"}
+
+
+@pytest.mark.parametrize("stats", ["null", "[ null ]"])
+def test_files_of_a_partition_that_are_null_are_refused(stats: str) -> None:
+    """They would be files that a reader passes over."""
+    with pytest.raises(CorruptFile, match=r"partitionToWriteStats: p: .*, found None"):
+        c.decode_commit(f'{{"partitionToWriteStats" : {{"p" : {stats}}}}}'.encode(), path="broken")
+
+
 def test_a_misfit_names_its_field() -> None:
     with pytest.raises(CorruptFile, match=r"partitionToWriteStats: p: \[0\]: numWrites: expected a value of type int"):
         c.decode_commit(b'{"partitionToWriteStats" : {"p" : [ {"numWrites" : true} ]}}', path="broken")
