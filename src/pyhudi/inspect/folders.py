@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.errors import NotFound
 from pyhudi.format.names import HOODIE, BaseFileName
+from pyhudi.format.parquet.opening import open_parquet
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 
@@ -73,7 +73,7 @@ def find_invalid_parquet(path: str, partitions: Collection[str], instants: Colle
 def _opens(storage: Storage, path: str) -> bool:
     with storage.open_input(path) as file:
         try:
-            pq.ParquetFile(file).close()
+            open_parquet(file).close()
         except (pa.ArrowInvalid, OSError):
             return False
     return True

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError, NotFound
+from pyhudi.format.parquet.opening import open_parquet
 from pyhudi.format.timeline.action_files import decode_clean_metadata, decode_commit
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.lsm import (
@@ -231,9 +232,9 @@ def open_history_file(
     path = f"{folder}/{file.name.format()}"
     try:
         if content is not None:
-            yield _of_our_types(pq.ParquetFile(io.BytesIO(content)))
+            yield _of_our_types(open_parquet(io.BytesIO(content)))
         else:
-            with storage.open_input(path) as source, pq.ParquetFile(source) as parquet:
+            with storage.open_input(path) as source, open_parquet(source) as parquet:
                 yield _of_our_types(parquet)
     except HudiError:
         raise

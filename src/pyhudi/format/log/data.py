@@ -26,6 +26,7 @@ from pyhudi.format.log import headers
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.content_file import ContentFile
 from pyhudi.format.log.source import read_exactly
+from pyhudi.format.parquet.opening import open_parquet
 
 BATCH_SIZE_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 65_536
@@ -333,7 +334,7 @@ def _open_parquet(block: LogBlock) -> pq.ParquetFile:
     is_small = _is_small(block)
     source = pa.BufferReader(block.read_content()) if is_small else pa.PythonFile(ContentFile(block), "r")
     try:
-        return pq.ParquetFile(source, pre_buffer=not is_small)
+        return open_parquet(source, pre_buffer=not is_small)
     except HudiError:
         raise
     except _BROKEN_PARQUET as error:

@@ -4,7 +4,9 @@ The rows of blocks of each kind go back and forth; what is read of a source is c
 need not fit into memory.
 """
 
+import io
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -107,6 +109,18 @@ def test_fields_that_the_block_lacks_have_their_default(encode):
     required = json.dumps({"type": "record", "name": "r", "fields": [{"name": "new", "type": "int"}]})
     with pytest.raises(Invalid, match="states no default"):
         table_of(only_block(encode([rows(2)])), reader_schema=required)
+
+
+def test_far_times_of_int96_are_read():
+    """Spark writes INT96 with `hoodie.parquet.outputtimestamptype=INT96`. In nanoseconds such years overflow."""
+    far = [datetime(9999, 12, 31, tzinfo=UTC), datetime(1600, 1, 1, tzinfo=UTC)]
+    kind = '["null", {"type": "long", "logicalType": "timestamp-micros"}]'
+    text = f'{{"type": "record", "name": "r", "fields": [{{"name": "at", "type": {kind}, "default": null}}]}}'
+    file, batch = io.BytesIO(), pa.table({"at": pa.array(far, pa.timestamp("us", "UTC"))})
+    pq.write_table(batch, file, use_deprecated_int96_timestamps=True, store_schema=False)
+    header = data_header(instant_time="1", schema_text=text)
+    block = only_block(encode_block(BlockType.PARQUET_DATA, header, file.getvalue()))
+    assert table_of(block)["at"].to_pylist() == far
 
 
 def test_a_partial_block_gives_only_what_it_holds():

@@ -8,9 +8,9 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.errors import HudiError, Unsupported
+from pyhudi.format.parquet.opening import open_parquet
 from pyhudi.table.slices.base_files.parquet_pages import GROUP_ROWS_MIN, ROWS_MAX, PageReader
 from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, telling_corrupt
 from pyhudi.table.slices.base_files.statistics import ParquetStatistics
@@ -20,18 +20,14 @@ _ENCRYPTED = b"PARE"
 
 
 class ParquetBaseFile(ParquetStatistics):
-    """An open Parquet file.
-
-    Timestamps of the old type INT96 are read in microseconds: in nanoseconds, the years before 1677 and after 2262
-    would overflow.
-    """
+    """An open Parquet file."""
 
     def __init__(self, source: BinaryIO, path: str) -> None:
         """Raises: CorruptFile when it is no whole Parquet file; Unsupported when its footer is encrypted."""
         self.path, self._source = path, source
         try:
             with _named(path):
-                self._file = pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
+                self._file = open_parquet(source, pre_buffer=True)
         except HudiError as error:
             if _is_encrypted(source):
                 raise Unsupported(

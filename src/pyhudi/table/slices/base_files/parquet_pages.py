@@ -7,10 +7,10 @@ from typing import BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.parquet.footer import Chunk, Footer, read_at, read_footer
+from pyhudi.format.parquet.opening import open_parquet
 from pyhudi.format.parquet.pages import ColumnPages, check_page, column_pages, plain_columns, small_file
 from pyhudi.format.parquet.thrift import Message
 
@@ -73,7 +73,7 @@ class PageReader:
             check_page(column, page, content, path=self._path)
             parts.append((column, self._read(*column.dictionary), content))
         source = pa.BufferReader(small_file(footer, parts, rows))
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
+        return open_parquet(source).read(use_threads=False)
 
     def _read(self, start: int, size: int) -> bytes:
         return read_at(self._source, start, size, path=self._path)
