@@ -1,7 +1,7 @@
 """The class that users hold: a signature and a sentence for each call. What a call does is in the module it names."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -307,7 +307,7 @@ class HudiTable(
 
     def delete_partitions(
         self,
-        partitions: Sequence[str],
+        partitions: Iterable[str],
         *,
         options: Mapping[str, object] | None = None,
         extra_metadata: Mapping[str, str] | None = None,
@@ -321,7 +321,7 @@ class HudiTable(
         """
         return writes.delete_partitions(self._handle, partitions, WriteCall(options, extra_metadata, on_commit))
 
-    def partitions_like(self, patterns: Sequence[str]) -> tuple[str, ...]:
+    def partitions_like(self, patterns: Iterable[str]) -> tuple[str, ...]:
         """The table's partition paths that patterns match: `*` stands for any text.
 
         Raises: NotFound for a pattern that matches none.

@@ -19,6 +19,7 @@ from pyhudi.executor import Executor
 from pyhudi.metrics.events import Replanned
 from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.metrics.measuring import count_retry
+from pyhudi.options.arguments import several_texts
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
 from pyhudi.services.after_commit import (
     AfterCommitSettings,
@@ -173,11 +174,9 @@ class WriteCourse:
         expire_after_turn(uri, after.expiry, lambda: expire_partitions(handle, self._options, dry_run=False))
 
 
-def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: WriteCall) -> WriteResult:
+def delete_partitions(handle: TableHandle, partitions: Iterable[str], call: WriteCall) -> WriteResult:
     """As `HudiTable.delete_partitions`."""
-    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
-        raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
-    wanted = tuple(partitions)
+    wanted = several_texts(partitions, what="partitions", of="paths")
     return delete_chosen(handle, lambda now: find_partitions(now.listing.partitions(), wanted), call)
 
 
@@ -230,9 +229,10 @@ def expire_partitions(handle: TableHandle, options: Mapping[str, object] | None,
     return ExpiryResult(done.requested, done.completed, plan.expired, plan.kept, plan.reason)
 
 
-def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, ...]:
+def partitions_like(handle: TableHandle, patterns: Iterable[str]) -> tuple[str, ...]:
     """As `HudiTable.partitions_like`."""
-    return match_partitions(handle.access.snapshot().listing.partitions(), patterns)
+    wanted = several_texts(patterns, what="patterns", of="patterns")
+    return match_partitions(handle.access.snapshot().listing.partitions(), wanted)
 
 
 def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """Pending plans that a caller chooses by their requested times."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from pyhudi.errors import Invalid, NotFound
+from pyhudi.errors import NotFound
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.options.arguments import several_texts
 
 
 def chosen_of(pending: Sequence[Instant], only: Collection[str] | None) -> list[Instant]:
@@ -11,11 +12,14 @@ def chosen_of(pending: Sequence[Instant], only: Collection[str] | None) -> list[
     return [instant for instant in pending if only is None or instant.requested in only]
 
 
-def refuse_absent(pending: Sequence[Instant], only: Collection[str], *, uri: str, service: str) -> None:
-    """Raises: NotFound for a requested time that no pending plan has; Invalid for a text in place of several."""
-    if isinstance(only, str):
-        raise Invalid(f"instants='{only}': expected a sequence of requested times, such as ['{only}']")
+def asked_plans(pending: Sequence[Instant], instants: Iterable[str], *, uri: str, service: str) -> tuple[str, ...]:
+    """The requested times of the pending plans that a caller asks for.
+
+    Raises: NotFound for one that no pending plan has; Invalid for what are no texts.
+    """
+    only = several_texts(instants, what="instants", of="requested times")
     known = [instant.requested for instant in pending]
     if missing := [one for one in only if one not in known]:
         there = f"pending are {', '.join(known)}" if known else "none is pending"
         raise NotFound(f"{uri}: expected a pending {service} of '{missing[0]}', found none; {there}")
+    return only

@@ -1,7 +1,7 @@
 """The metadata table of a table: what it knows, whether that is true, and making, updating and deleting it."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -23,6 +23,7 @@ from pyhudi.metadata.kinds.registry import KINDS, LISTING, find_kind
 from pyhudi.metadata.store.files_partition import MetadataListing, read_files_partition
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
+from pyhudi.options.arguments import several_texts
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.protocol import Storage
@@ -123,20 +124,21 @@ class TableMetadata:
         """The table's partition paths, sorted; `""` is the root of an unpartitioned table."""
         return self._listing(listed_by).partitions()
 
-    def list_files(self, partitions: Sequence[str] | None = None, *, listed_by: ListedBy = "metadata") -> pa.Table:
+    def list_files(self, partitions: Iterable[str] | None = None, *, listed_by: ListedBy = "metadata") -> pa.Table:
         """The files of these partitions, or of all: columns partition (a dictionary), name, size_bytes.
 
         Raises: NotFound for a partition that the listing does not have.
         """
+        wanted = None if partitions is None else several_texts(partitions, what="partitions", of="paths")
         listing = self._listing(listed_by)
-        if partitions is None and isinstance(listing, MetadataListing):
+        if wanted is None and isinstance(listing, MetadataListing):
             return _in_order(listing.all_files())
         known = listing.partitions()
-        unknown = [] if partitions is None else sorted(set(partitions) - set(known))
+        unknown = [] if wanted is None else sorted(set(wanted) - set(known))
         if unknown:
             raise NotFound(f"{self._access.location.uri}: no partition '{unknown[0]}'; it has {len(known):,}")
         parts = [_FILES_SCHEMA.empty_table()]
-        for partition in known if partitions is None else partitions:
+        for partition in known if wanted is None else wanted:
             files = listing.files(partition)
             columns = ([partition] * len(files), [f.name for f in files], [f.size_bytes for f in files])
             parts.append(pa.table(list(map(pa.array, columns, _FILES_SCHEMA.types)), schema=_FILES_SCHEMA))
@@ -163,7 +165,7 @@ class TableMetadata:
             stored_bytes=sum(stored),
         )
 
-    def lookup(self, keys: Sequence[str], *, metadata_partition: str = LISTING) -> dict[str, dict[str, Any] | None]:
+    def lookup(self, keys: Iterable[str], *, metadata_partition: str = LISTING) -> dict[str, dict[str, Any] | None]:
         """What the metadata table holds under each key of one of its partitions; None where it holds nothing.
 
         Keys of `files` are partition paths, `.` for the root of an unpartitioned table, and `__all_partitions__`; of
@@ -171,8 +173,7 @@ class TableMetadata:
         Raises: NotFound for a metadata partition that the table does not have; Unsupported for one whose keys are
         hashes, and for an index that cannot tell.
         """
-        if isinstance(keys, str):
-            raise Invalid(f"keys='{keys}': expected a sequence of keys, such as ['{keys}']")
+        wanted = several_texts(keys, what="keys", of="keys")
         snapshot = self._snapshot()
         table = self._table(snapshot)
         self._refuse_absent(snapshot, metadata_partition)
@@ -183,9 +184,9 @@ class TableMetadata:
                 f"metadata partition '{metadata_partition}': keys are looked up in partitions of the kinds {names}"
             )
         indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
-        return kind.records(indexes, metadata_partition, keys)
+        return kind.records(indexes, metadata_partition, wanted)
 
-    def read_records(self, metadata_partitions: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    def read_records(self, metadata_partitions: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """The records of these metadata partitions, or of all that are in use, merged, in Apache Hudi's columns.
 
         Columns: `key`, `type`, and a struct for each kind of record, null for other kinds: `filesystemMetadata`,
@@ -198,7 +199,7 @@ class TableMetadata:
         batches = (batch for one in slices for batch in read_records(table, snapshot.timeline, one))
         return pa.RecordBatchReader.from_batches(record_columns(table), batches)
 
-    def records_to_spark(self, spark: "SparkSession", metadata_partitions: Sequence[str] | None = None) -> "DataFrame":
+    def records_to_spark(self, spark: "SparkSession", metadata_partitions: Iterable[str] | None = None) -> "DataFrame":
         """As `read_records`, as a Spark DataFrame, read by tasks: a share of the file groups each."""
         snapshot, table, slices = self._records(metadata_partitions)
         engine = frames.spark_engine()
@@ -287,16 +288,15 @@ class TableMetadata:
             )
         return table
 
-    def _records(self, asked: Sequence[str] | None) -> tuple[Snapshot, MetadataTable, list[RecordSlice]]:
+    def _records(self, asked: Iterable[str] | None) -> tuple[Snapshot, MetadataTable, list[RecordSlice]]:
         snapshot = self._snapshot()
         table = self._table(snapshot)
         if asked is None:
             return snapshot, table, record_slices(table, snapshot.config.metadata_partitions)
-        if isinstance(asked, str):
-            raise Invalid(f"metadata_partitions='{asked}': expected a sequence of names, such as ['{asked}']")
-        for name in asked:
+        names = several_texts(asked, what="metadata_partitions", of="names")
+        for name in names:
             self._refuse_absent(snapshot, name)
-        return snapshot, table, record_slices(table, asked)
+        return snapshot, table, record_slices(table, names)
 
     def _refuse_absent(self, snapshot: Snapshot, metadata_partition: str) -> None:
         if metadata_partition not in snapshot.config.metadata_partitions:

@@ -1,6 +1,6 @@
 """The calls that change rows where they are: deletes, updates and merges. `HudiTable` has them from here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pyhudi.api import frames, writes
@@ -75,7 +75,7 @@ class RowCalls:
     def merge(
         self,
         source: Any,
-        on: str | Sequence[str] | None = None,
+        on: str | Iterable[str] | None = None,
         *,
         when_matched_update: Any = None,
         when_matched_delete: Any = None,
@@ -113,6 +113,8 @@ class RowCalls:
             when_not_matched_by_source_delete,
         )
         call, aliases = WriteCall(options, extra_metadata, on_commit), (source_alias, target_alias)
+        if isinstance(on, Iterable) and not isinstance(on, str):
+            on = tuple(on)  # it is read anew by each attempt
         if (frame := frames.spark_dataframe(source)) is not None:
             return merge_frame(cast("HudiTable", self), frame, on, clauses, aliases, call)
         return row_changes.merge(self._handle, source, on, clauses, aliases, call)

@@ -7,9 +7,9 @@ from pyhudi.api import frames
 from pyhudi.api.access import attempt_number
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.service_calls.jobs import slice_work
-from pyhudi.errors import Invalid
+from pyhudi.options.arguments import several_texts
 from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.chosen_plans import refuse_absent
+from pyhudi.services.chosen_plans import asked_plans
 from pyhudi.services.clustering.run import ClusteringJob, ClusteringResult, run_clusterings, schedule_clustering
 from pyhudi.services.clustering.trigger import pending_clusterings
 from pyhudi.txn.action.session import TableAccess
@@ -30,7 +30,7 @@ class ClusteringCalls:
     def cluster(
         self,
         *,
-        partitions: Sequence[str] | None = None,
+        partitions: Iterable[str] | None = None,
         options: Mapping[str, object] | None = None,
         spark: "SparkSession | None" = None,
     ) -> ClusteringResult:
@@ -54,7 +54,7 @@ class ClusteringCalls:
         return run_clusterings(job, is_asked=True)
 
     def schedule_clustering(
-        self, *, partitions: Sequence[str] | None = None, options: Mapping[str, object] | None = None
+        self, *, partitions: Iterable[str] | None = None, options: Mapping[str, object] | None = None
     ) -> ClusteringResult:
         """Plan a clustering and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
 
@@ -66,7 +66,7 @@ class ClusteringCalls:
     def run_clusterings(
         self,
         *,
-        instants: Sequence[str] | None = None,
+        instants: Iterable[str] | None = None,
         options: Mapping[str, object] | None = None,
         spark: "SparkSession | None" = None,
     ) -> ClusteringResult:
@@ -75,12 +75,12 @@ class ClusteringCalls:
         `instants`: the plans of these requested times; None: all. A plan whose file groups have changed since is taken
         off the timeline. Raises: NotFound for an instant that is not pending; else as `cluster`.
         """
-        job = _asked_job(self._handle, None, options, spark)
+        job, only = _asked_job(self._handle, None, options, spark), None
         if instants is not None:
             access = self._handle.access
             pending = pending_clusterings(access.snapshot())
-            refuse_absent(pending, instants, uri=access.location.uri, service="clustering")
-        return run_clusterings(job, is_asked=True, plans=False, only=instants)
+            only = asked_plans(pending, instants, uri=access.location.uri, service="clustering")
+        return run_clusterings(job, is_asked=True, plans=False, only=only)
 
 
 def clustering_job(
@@ -102,14 +102,13 @@ def clustering_job(
 
 def _asked_job(
     handle: TableHandle,
-    partitions: Sequence[str] | None,
+    partitions: Iterable[str] | None,
     options: Mapping[str, object] | None,
     spark: "SparkSession | None",
 ) -> ClusteringJob:
-    if partitions is not None and (isinstance(partitions, str) or not isinstance(partitions, Iterable)):
-        raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
+    wanted = None if partitions is None else several_texts(partitions, what="partitions", of="paths")
     snapshot, merged, settings = handle.prepare(options)
-    chosen = None if partitions is None else find_partitions(snapshot.listing.partitions(), partitions)
+    chosen = None if wanted is None else find_partitions(snapshot.listing.partitions(), wanted)
     access = handle.access_through(spark)
     work = slice_work(handle, access, frames.as_cluster(spark))
     return clustering_job(handle, access, settings, AfterCommitSettings.from_options(merged), work, chosen)

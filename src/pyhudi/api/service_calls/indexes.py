@@ -1,6 +1,6 @@
 """Building and dropping the indexes of a table's metadata table, beside its writers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from pyhudi.api import frames
 from pyhudi.api.handle import TableHandle
 from pyhudi.errors import Invalid
 from pyhudi.metadata.kinds.request import IndexRequest
+from pyhudi.options.arguments import one_or_several_texts, optional_text
 from pyhudi.options.values import OptionValues
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.services.indexing.drop import DroppedIndexes, drop_index
@@ -26,7 +27,7 @@ class IndexCall:
     """The index that a caller asks for: the arguments of `HudiTable.build_index`."""
 
     kind: str
-    columns: str | Sequence[str] | None
+    columns: str | Iterable[str] | None
     name: str | None
     expression: str | None
 
@@ -40,7 +41,7 @@ class IndexCalls:
         self,
         kind: str,
         *,
-        columns: str | Sequence[str] | None = None,
+        columns: str | Iterable[str] | None = None,
         name: str | None = None,
         expression: str | None = None,
         options: Mapping[str, object] | None = None,
@@ -66,7 +67,7 @@ class IndexCalls:
         self,
         kind: str,
         *,
-        columns: str | Sequence[str] | None = None,
+        columns: str | Iterable[str] | None = None,
         name: str | None = None,
         expression: str | None = None,
         options: Mapping[str, object] | None = None,
@@ -120,6 +121,8 @@ def run_planned(
 
 def drop(handle: TableHandle, name: str, options: Mapping[str, object] | None) -> DroppedIndexes:
     """As `HudiTable.drop_index`."""
+    if not isinstance(name, str):
+        raise Invalid(f"drop_index: expected the name of an index as text, found {name!r}")
     _, merged, settings = handle.prepare(options)
     with handle.session(settings, CleanSettings.from_options(merged), "drop index") as session:
         return drop_index(session, settings.indexes, name)
@@ -128,9 +131,15 @@ def drop(handle: TableHandle, name: str, options: Mapping[str, object] | None) -
 def _asked(
     handle: TableHandle, call: IndexCall, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> tuple[IndexingJob, IndexRequest]:
-    columns = _columns(call.kind, call.columns)
+    what = f"build_index({call.kind!r}): "
+    columns: tuple[str, ...] = ()
+    if call.columns is not None:
+        columns = one_or_several_texts(call.columns, what=f"{what}columns", of="column names")
+    name = optional_text(call.name, what=f"{what}name")
+    expression = optional_text(call.expression, what=f"{what}expression")
+
     snapshot, merged, settings = handle.prepare(options)
-    request = IndexRequest(call.kind, columns, call.name, call.expression, snapshot.config.version, merged)
+    request = IndexRequest(call.kind, columns, name, expression, snapshot.config.version, merged)
     return _job(handle, merged, settings, spark), request
 
 
@@ -148,15 +157,3 @@ def _job(
         read_snapshot=access.snapshot, executor=handle.executor, readers=handle.readers(frames.as_cluster(spark)),
         clock=access.clock, check_timeout_ms=1_000 * seconds,
     )  # fmt: skip
-
-
-def _columns(kind: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Raises: Invalid for what are no names of columns."""
-    if isinstance(columns, str):
-        return (columns,)
-    if columns is not None and not isinstance(columns, Iterable):
-        raise Invalid(f"build_index('{kind}', columns={columns!r}): expected a column name or a sequence of them")
-    chosen = tuple(columns or ())
-    if not all(isinstance(name, str) for name in chosen):
-        raise Invalid(f"build_index('{kind}', columns={columns!r}): expected names of columns, as text")
-    return chosen

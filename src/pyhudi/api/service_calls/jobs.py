@@ -1,6 +1,6 @@
 """The services of a table when a user asks for them. Most of them also follow writes by themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api import frames
@@ -12,7 +12,7 @@ from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
-from pyhudi.services.chosen_plans import refuse_absent
+from pyhudi.services.chosen_plans import asked_plans
 from pyhudi.services.clean.run import CleanJob, CleanResult, run_cleans
 from pyhudi.services.clean.settings import TRIGGER_COMMITS, CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
@@ -58,7 +58,7 @@ class ServiceCalls:
     def compact(
         self,
         *,
-        instants: Sequence[str] | None = None,
+        instants: Iterable[str] | None = None,
         options: Mapping[str, object] | None = None,
         spark: "SparkSession | None" = None,
     ) -> CompactionResult:
@@ -72,7 +72,7 @@ class ServiceCalls:
         Raises: Invalid for a table without logs; NotFound for an instant that is not pending; Conflict while another
         process compacts or holds it.
         """
-        return compact(self._handle, CompactionKind.BASE, options, spark, only=instants)
+        return compact(self._handle, CompactionKind.BASE, options, spark, instants=instants)
 
     def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
         """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
@@ -125,14 +125,15 @@ def compact(
     options: Mapping[str, object] | None,
     spark: "SparkSession | None",
     *,
-    only: Sequence[str] | None = None,
+    instants: Iterable[str] | None = None,
 ) -> CompactionResult:
     """As `HudiTable.compact`, or `HudiTable.log_compact`."""
     job = asked_job(handle, kind, options, spark)
     uri = handle.access.location.uri
-    if only is not None:
+    only = None
+    if instants is not None:
         pending = pending_compactions(handle.access.snapshot().timeline, kind)
-        refuse_absent(pending, only, uri=uri, service=kind.value)
+        only = asked_plans(pending, instants, uri=uri, service=kind.value)
     service = "compaction" if kind is CompactionKind.BASE else "logcompaction"
     return told(uri, service, lambda: run_compactions(job, is_asked=True, plans=only is None, only=only))()
 

@@ -1,6 +1,6 @@
 """Making a table: the facts that it is born with, and the folders that Apache Hudi expects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never, cast, get_args
 
@@ -21,6 +21,7 @@ from pyhudi.merge.payloads import (
     merge_rules,
 )
 from pyhudi.merge.rules import MergeMode
+from pyhudi.options.arguments import one_or_several_texts
 from pyhudi.options.entries import Kind
 from pyhudi.options.resolve import check_value, find_fact
 from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
@@ -64,13 +65,11 @@ class NewTable:
     properties: Mapping[str, str]
 
 
-def column_names(value: str | Sequence[str] | None, *, what: str, has_kinds: bool = False) -> tuple[str, ...]:
+def column_names(value: str | Iterable[str] | None, *, what: str, has_kinds: bool = False) -> tuple[str, ...]:
     """A column name, a sequence of them, or None, as a tuple. `has_kinds`: each may be followed by `:` and its kind."""
-    if value is not None and not isinstance(value, Iterable):
-        raise Invalid(f"{what}={value!r}: expected a column name or a sequence of column names")
-    names = (value,) if isinstance(value, str) else tuple(value or ())
+    names = () if value is None else one_or_several_texts(value, what=what, of="column names")
     for name in names:
-        if not isinstance(name, str) or not name:
+        if not name:
             raise Invalid(f"{what}={value!r}: expected a column name or a sequence of column names")
         if "," in name or ":" in (bare_name(name) if has_kinds else name):
             raise Invalid(f"{what}: column name '{name}': expected one without ',' and ':', which separate names")

@@ -13,6 +13,7 @@ from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, PARTITION_
 from pyhudi.format.struct_fields import find_field
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeRules
+from pyhudi.options.arguments import several_texts
 from pyhudi.predicate import Predicate, partition_can_match, partitions_in_doubt
 from pyhudi.table.prune.data_skipping import DataSkipping, SkippingOf
 from pyhudi.table.prune.index_pruning import PrunedQuery
@@ -193,7 +194,7 @@ def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
 
 
 def select_columns(
-    snapshot: Snapshot, columns: Sequence[str] | None, *, meta_fields: bool, shown: ShownColumns = AS_STORED
+    snapshot: Snapshot, columns: Iterable[str] | None, *, meta_fields: bool, shown: ShownColumns = AS_STORED
 ) -> pa.Schema:
     """The answer's schema: the named columns in their order, or all of them.
 
@@ -205,17 +206,13 @@ def select_columns(
     return chosen_columns(full, columns, table_name=snapshot.config.name)
 
 
-def chosen_columns(full: pa.Schema, columns: Sequence[str], *, table_name: str) -> pa.Schema:
+def chosen_columns(full: pa.Schema, columns: Iterable[str], *, table_name: str) -> pa.Schema:
     """The named columns in their order.
 
     Raises: Invalid for anything but names, for a column that is not there, naming those that are, and for one that is
     named twice, which Polars and DuckDB cannot take.
     """
-    is_names = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
-    names = list(columns) if is_names else []
-    if not is_names or not all(isinstance(name, str) for name in names):
-        example = f"['{columns}']" if isinstance(columns, str) else "['id']"
-        raise Invalid(f"columns={columns!r}: expected a sequence of column names, such as {example}")
+    names = several_texts(columns, what="columns", of="column names")
     for at, name in enumerate(names):
         if name not in full.names:
             raise Invalid(f"columns: no column '{name}' in table '{table_name}'; it has {', '.join(full.names)}")

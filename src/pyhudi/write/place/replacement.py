@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from pyhudi.errors import Conflict, Invalid, NotFound
+from pyhudi.errors import Conflict, NotFound
 from pyhudi.format.timeline.action_files import encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import RequestedReplaceMetadata
@@ -81,8 +81,6 @@ def find_partitions(existing: Sequence[str], wanted: Iterable[str]) -> tuple[str
     known = set(existing)
     chosen = tuple(dict.fromkeys(wanted))
     for path in chosen:
-        if not isinstance(path, str):
-            raise Invalid(f"partition {path!r}: expected the path of a partition as it is stored, a text")
         if path not in known:
             near = get_close_matches(path, existing, 1)
             hint = f"; the nearest is '{near[0]}'" if near else f"; there are {_shown(existing)}"
