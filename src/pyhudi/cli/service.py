@@ -1,11 +1,7 @@
 """The command `pyhudi service`: looks after tables until it is told to stop."""
 
-import json as json_texts
-import os
 import signal
-import tempfile
 import threading
-from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +9,7 @@ import typer
 
 from pyhudi.cli.arguments import Json, StorageOptions, TableOptions, pairs
 from pyhudi.cli.output import DIFFERENT, Output
-from pyhudi.errors import Invalid
+from pyhudi.cli.status_file import StatusFile
 
 if TYPE_CHECKING:
     from pyhudi.api.service_calls.process import ServiceReport
@@ -40,27 +36,30 @@ def service(
     is finished by the next.
     """
     from pyhudi.services import run
+    from pyhudi.services.rounds.telling import ErrorsLogged
 
     output = Output(json)
+    file = None if status is None else StatusFile(status)
+    keep = None if file is None else ErrorsLogged(file.keep, file.what)
     shown: dict[tuple[str, str], tuple[str, str]] = {}
 
     def show(report: "ServiceReport") -> None:
-        if status is not None:
-            _keep(status, report)
+        if keep is not None:
+            keep(report)
         if not json:
             _show_changes(output, report, shown)
 
     with output.errors():
-        if status is not None and not status.absolute().parent.is_dir():
-            raise Invalid(f"--status {status}: expected its folder to exist, found none at {status.absolute().parent}")
+        if file is not None:
+            file.check()
         report = run(
             paths, services=only, options=pairs(option, option="--option"),
             storage_options=pairs(storage_option, option="--storage-option"),
             interval_s=interval, once=once, dry_run=dry_run, stop=_stopped_by_signals(), on_change=show,
         )  # fmt: skip
 
-    if status is not None:
-        _keep(status, report)
+    if keep is not None:
+        keep(report)
     if json:
         output.document(report.document())
     elif dry_run:
@@ -93,16 +92,3 @@ def _show_changes(output: Output, report: "ServiceReport", shown: dict[tuple[str
                 made = f" as {one.requested}" if one.state == "done" and one.requested else ""
                 output.line(f"{uri}: {one.service.value} {one.state.value}{made}: {one.reason}")
             shown[uri, one.service] = now
-
-
-def _keep(path: FilePath, report: "ServiceReport") -> None:
-    """Put the report into the file, as a whole: who reads it sees the one before or this one."""
-    text = json_texts.dumps({**report.document(), "process": os.getpid()}, indent=2)
-    with tempfile.NamedTemporaryFile("w", dir=path.absolute().parent, prefix=f".{path.name}", delete=False) as file:
-        file.write(text)
-    try:
-        os.replace(file.name, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(file.name)
-        raise

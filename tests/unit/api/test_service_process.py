@@ -160,11 +160,15 @@ def test_bad_arguments_are_refused_before_the_first_round(tmp_path: Path) -> Non
     table = a_table(tmp_path / "t")
     with pytest.raises(Invalid, match=r"services: expected some of failed_writes, .*; found 'vacuum'"):
         pyhudi.services.run(table, services=["vacuum"])
-    with pytest.raises(Invalid, match=r"services='clean': expected a list of names"):
+    with pytest.raises(Invalid, match=r"services='clean': expected a sequence of names, such as \['clean'\]"):
         pyhudi.services.run(table, services="clean")
-    for interval_s in (0, float("nan"), float("inf"), "5"):
+    for interval_s in (0, float("nan"), float("inf"), "5", True, 1e10, 10**400):
         with pytest.raises(Invalid, match=r"interval_s=.*: expected a number of seconds above 0"):
-            pyhudi.services.run(table, interval_s=interval_s)  # type: ignore[arg-type]
+            pyhudi.services.run(table, interval_s=interval_s, once=True)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match=r"on_change=5: expected a function, found int"):
+        pyhudi.services.run(table, on_change=5, once=True)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match=r"stop=5: expected a threading\.Event, or what acts like one, found int"):
+        pyhudi.services.run(table, stop=5, once=True)  # type: ignore[arg-type]
     with pytest.raises(Invalid, match=r"hoodie\.clean\.commits\.retained"):
         pyhudi.services.run(table, options={"hoodie.clean.commits.retained": "many"}, once=True)
     with pytest.raises(NotFound):
@@ -200,6 +204,25 @@ def test_it_runs_until_it_is_stopped_and_tells_of_each_change(tmp_path: Path) ->
     (found,) = next(iter(report.tables.values()))
     assert (report.rounds, found.runs) == (2, 2)
     assert [states(one)["compaction"] for one in told] == ["running", "done", "running", "done"]
+
+
+def test_an_error_of_on_change_ends_nothing_and_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path / "t")
+    heard: list[ServiceReport] = []
+
+    def fail(report: ServiceReport) -> None:
+        heard.append(report)
+        raise OSError("disk full")
+
+    report = pyhudi.services.run(table, options=KEEPS_FEW, once=True, on_change=fail)
+
+    assert states(report)["compaction"] == "done"
+    assert len(heard) > 1
+    assert [one.getMessage() for one in caplog.records] == [
+        "on_change failed, and is tried again at the next change: OSError: disk full"
+    ]
 
 
 def test_listeners_hear_of_the_backlog_and_of_what_is_done(tmp_path: Path) -> None:

@@ -1,16 +1,21 @@
-"""The command could go on after a signal, leave a torn status, or end well although a service failed."""
+"""The command could go on after a signal, leave a torn status, end with a status that it cannot write, or end well
+although a service failed.
+"""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from pyhudi import HudiTable
 from pyhudi.cli.app import app
+from pyhudi.metrics import Event, subscribe
 from tests.support.model import Row, arrow
 
 RUNNER = CliRunner()
@@ -80,3 +85,56 @@ def test_a_signal_ends_it(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert "compaction" in output
     assert all(instant.is_completed for instant in HudiTable.open(tmp_path / "t").timeline())
+
+
+def test_a_status_file_that_cannot_be_written_is_refused_before_the_start(tmp_path: Path) -> None:
+    a_table(tmp_path / "t")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.iterdir())
+
+    for place, found in {
+        tmp_path: "found a folder",
+        tmp_path / "pipe": "found something else there",
+        tmp_path / "missing" / "status.json": "found none",
+        tmp_path / ("x" * 300): "File name too long",
+    }.items():
+        shown = run(str(tmp_path / "t"), "--once", "--status", str(place), code=2)
+        assert "Invalid: --status" in shown
+        assert found in shown
+
+    assert sorted(tmp_path.iterdir()) == before
+    assert not any(instant.action == "compaction" for instant in HudiTable.open(tmp_path / "t").timeline())
+
+
+def test_a_status_file_that_can_no_longer_be_written_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    a_table(tmp_path / "t")
+    (tmp_path / "kept").mkdir()
+
+    def take_folder_away(_: Event) -> None:
+        if (tmp_path / "kept").exists():
+            (tmp_path / "kept").rename(tmp_path / "gone")
+
+    end = subscribe(take_folder_away)
+    try:
+        done = run(str(tmp_path / "t"), "--once", "--status", str(tmp_path / "kept" / "status.json"))
+    finally:
+        end()
+
+    assert "compaction done" in done
+    assert [one.levelname for one in caplog.records] == ["WARNING"], "one of many rounds is enough"
+    assert f"--status {tmp_path}/kept/status.json failed, and is tried again" in caplog.text
+
+
+def test_the_status_file_can_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    a_table(tmp_path / "t")
+    (tmp_path / "link").symlink_to(tmp_path / "aim.json")
+    for umask, mode in {0o022: 0o644, 0o027: 0o640}.items():
+        before = os.umask(umask)
+        try:
+            run(str(tmp_path / "t"), "--once", "--status", str(tmp_path / "link"))
+        finally:
+            os.umask(before)
+        assert (tmp_path / "aim.json").stat().st_mode & 0o777 == mode
+    assert (tmp_path / "link").is_symlink()

@@ -1,6 +1,5 @@
 """Services that run by themselves, beside the writers of tables: `pyhudi.services.run`."""
 
-import math
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from pyhudi.errors import Invalid, hide_secrets
 from pyhudi.metrics.events import Backlog
 from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.metrics.measuring import told
+from pyhudi.options.arguments import several_texts
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import run_archive
 from pyhudi.services.backlog import pending_services
@@ -27,6 +27,7 @@ from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import run_compactions
 from pyhudi.services.rounds.due import Due, Look, Service, find_due, plans_new
 from pyhudi.services.rounds.loop import Rounds, Served, ServiceStatus, State, Told
+from pyhudi.services.rounds.telling import ErrorsLogged
 from pyhudi.txn.locks.life import LifeTerms
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ TableLike = HudiTable | str | os.PathLike[str]
 
 INTERVAL_S = 10.0
 """Seconds between two rounds, if nobody says otherwise."""
+
+INTERVAL_MAX_S = 366 * 24 * 3600
+"""A machine waits no longer than some hundred years at a time, and nobody means as long as that."""
 
 _TOLD_AS = {Service.LOG_COMPACTION: "logcompaction"}
 """The names of services in events, where they are others: events name the actions."""
@@ -78,7 +82,7 @@ class ServiceReport:
 def run(
     tables: TableLike | Iterable[TableLike],
     *,
-    services: Collection[str] | None = None,
+    services: Iterable[str] | None = None,
     options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     interval_s: float = INTERVAL_S,
@@ -97,12 +101,12 @@ def run(
     the run when it is set; a service that is running is finished first. `on_change`: gets the report each time that a
     service changes its state. `spark`: the session on whose cluster compactions and clusterings run.
 
-    Errors of services and tables do not end the run: they are in the report, are logged, and are tried again. Any
-    number of processes may look after one table. Without `once` and `stop` it runs until it is interrupted.
+    Errors of services and tables do not end the run: they are in the report, are logged, and are tried again. Errors
+    of `on_change` are logged. Any number of processes may look after one table. Without `once` and `stop` it runs until
+    it is interrupted.
     Raises: NotFound for a path without a table; Invalid for an unknown service or a bad option, before the first round.
     """
-    if not isinstance(interval_s, int | float) or not 0 < interval_s < math.inf:
-        raise Invalid(f"interval_s={interval_s!r}: expected a number of seconds above 0")
+    _check_course(interval_s, stop, on_change)
     named = _services(services)
     chosen = tuple(Service) if services is None else named
     served = [_Served(table, named, options, spark) for table in _opened(tables, storage_options)]
@@ -131,7 +135,8 @@ def _run(
         }
         return ServiceReport(rounds=rounds.count, tables=found)
 
-    told_of: Told = (lambda uri, status: None) if on_change is None else (lambda uri, status: on_change(report()))
+    tell_all = None if on_change is None else ErrorsLogged(on_change, "on_change")
+    told_of: Told = (lambda uri, status: None) if tell_all is None else (lambda uri, status: tell_all(report()))
     rounds = Rounds(
         served, chosen, served[0].clock,
         interval_ms=max(1, round(interval_s * 1000)), is_stopped=ends.is_set, tell=told_of,
@@ -143,12 +148,23 @@ def _run(
     return report()
 
 
-def _services(names: Collection[str] | None) -> tuple[Service, ...]:
-    known = [one.value for one in Service]
-    if names is None:
+def _check_course(interval_s: float, stop: object, on_change: object) -> None:
+    """Raises: Invalid for what cannot say how a run goes."""
+    is_number = isinstance(interval_s, int | float) and not isinstance(interval_s, bool)
+    if not is_number or not 0 < interval_s <= INTERVAL_MAX_S:
+        raise Invalid(
+            f"interval_s={interval_s!r}: expected a number of seconds above 0, and at most {INTERVAL_MAX_S:,} (a year)"
+        )
+    if stop is not None and not (callable(getattr(stop, "is_set", None)) and callable(getattr(stop, "wait", None))):
+        raise Invalid(f"stop={stop!r}: expected a threading.Event, or what acts like one, found {type(stop).__name__}")
+    if on_change is not None and not callable(on_change):
+        raise Invalid(f"on_change={on_change!r}: expected a function, found {type(on_change).__name__}")
+
+
+def _services(given: Iterable[str] | None) -> tuple[Service, ...]:
+    if given is None:
         return ()
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise Invalid(f"services={names!r}: expected a list of names, such as ['compaction', 'clean']")
+    names, known = several_texts(given, what="services", of="names"), [one.value for one in Service]
     if unknown := [name for name in names if name not in known]:
         raise Invalid(f"services: expected some of {', '.join(known)}; found {unknown[0]!r}")
     return tuple(Service(name) for name in names)
