@@ -5,8 +5,10 @@ name that ends in `*` stands for all names that begin so. Last come pyhudi's own
 """
 
 import difflib
+import re
 from functools import cache
 from importlib import resources
+from itertools import zip_longest
 
 from pyhudi.errors import Invalid
 
@@ -82,8 +84,8 @@ def check_known(name: str) -> None:
     """
     if _is_known(name):
         return
-    nearest = _nearest(name)
-    hint = f"the nearest known name is '{nearest[0]}'" if nearest else "no known name is near it"
+    nearest = _meant(name) or next(iter(_nearest(name)), None)
+    hint = f"the nearest known name is '{nearest}'" if nearest else "no known name is near it"
     raise Invalid(f"option '{name}': expected a name that Apache Hudi knows, found an unknown one; {hint}")
 
 
@@ -94,9 +96,36 @@ def is_of_others(name: str) -> bool:
     return not (name.lower().startswith(("hoodie", OWN_PREFIX)) or _is_known(name) or _nearest(name))
 
 
+def is_of_open_group(name: str) -> bool:
+    """Whether a name, misspelled or not, is of a group to which others may add names, such as strategies of theirs."""
+    _, prefixes = known_names()
+    return name.startswith(prefixes) and name not in prefixes
+
+
 def _is_known(name: str) -> bool:
+    return name in known_names()[0] or (is_of_open_group(name) and _meant(name) is None)
+
+
+def _meant(name: str) -> str | None:
+    """The known name of an open-ended group that a name misspells; None for a name of its own, or of no such group.
+
+    Only names of as many words count, each like the other's. Example: `sort.colums` is `sort.columns`, but
+    `min.num.groups` is not `max.num.groups`.
+    """
     names, prefixes = known_names()
-    return name in names or (name.startswith(prefixes) and name not in prefixes)
+    group = max((prefix for prefix in prefixes if name.startswith(prefix)), key=len, default=None)
+    if group is None:
+        return None
+    known = sorted(one for one in names if one.startswith(group))
+    return next((one for one in known if _is_misspelled(name[len(group) :], one[len(group) :])), None)
+
+
+def _is_misspelled(found: str, known: str) -> bool:
+    words, meant = (re.split("[^a-z0-9]+", text.lower()) for text in (found, known))
+    if "".join(words) == "".join(meant):
+        return True
+    pairs = zip_longest(words, meant, fillvalue="")
+    return all(one == other or difflib.SequenceMatcher(None, one, other).ratio() >= 0.75 for one, other in pairs)
 
 
 def _nearest(name: str) -> list[str]:

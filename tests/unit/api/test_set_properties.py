@@ -10,6 +10,7 @@ from pyhudi import Conflict, HudiTable, Unsupported
 from pyhudi.errors import Invalid
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.facts.properties_file import replace_table_properties
 from pyhudi.txn.locks.waiting import awaited_hold
 from tests.support.crashes import crash_points
 from tests.support.model import Handles, Row, arrow
@@ -69,6 +70,10 @@ def test_a_message_that_an_index_is_asked_for_names_the_call_that_ends_it() -> N
         ({"hoodie.table.metadata.partitions": ""}, "a fact of table 't', which has 'files'"),
         ({"hoodie.table.version": 9}, "a fact of table 't', which has '8'"),
         ({"hoodie.clean.commits.retaned": None}, "the nearest known name is 'hoodie.clean.commits.retained'"),
+        (
+            {"hoodie.clustering.plan.strategy.sort.colums": "v"},
+            "known name is 'hoodie.clustering.plan.strategy.sort.columns'",
+        ),
         ({KEPT: "three"}, "expected a whole number of at least 1"),
         ({KEPT: [3]}, f"option '{KEPT}'"),
         ({3: None}, "expected a name as text, found int"),
@@ -95,6 +100,17 @@ def test_what_cannot_be_stored_is_refused_and_nothing_is_changed(changes: Any, s
         table.set_properties(changes if not changes else {KEPT: 5, **changes} if KEPT not in changes else changes)
     assert dict(table.properties) == before
     table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+
+
+def test_a_misspelled_name_that_a_table_holds_from_before_can_be_taken_away() -> None:
+    misspelled = "hoodie.clustering.plan.strategy.sort.colums"
+    table = new_table()
+    replace_table_properties(table._handle.access.storage, {**table.properties, misspelled: "v"}, epoch_ms=0)
+
+    table.upsert(arrow([Row("a", "oslo", 2, 2)]))
+    table.set_properties({misspelled: None})
+
+    assert misspelled not in table.properties
 
 
 def test_a_text_that_no_file_holds_makes_no_table() -> None:

@@ -94,6 +94,41 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) ->
     assert f"nearest known name is '{nearest}'" in message(error)
 
 
+@pytest.mark.parametrize(
+    "name,nearest",
+    [
+        ("hoodie.clustering.plan.strategy.sort.colums", "hoodie.clustering.plan.strategy.sort.columns"),
+        ("hoodie.clustering.plan.strategy.sortColumns", "hoodie.clustering.plan.strategy.sort.columns"),
+        ("hoodie.clustering.plan.strategy.small.file.limt", "hoodie.clustering.plan.strategy.small.file.limit"),
+        ("hoodie.partition.ttl.strategy.day.retain", "hoodie.partition.ttl.strategy.days.retain"),
+        ("hoodie.aws.secret_key", "hoodie.aws.secret.key"),
+        ("hoodie.streamer.schemaproviders.class", "hoodie.streamer.schemaprovider.class"),
+        ("hoodie.deltastreamer.keygen.timebased.timestamp.typ", "hoodie.deltastreamer.keygen.timebased.timestamp.type"),
+    ],
+)
+def test_a_misspelled_name_of_an_open_ended_group_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(Invalid) as error:
+        check_known(name)
+
+    assert f"nearest known name is '{nearest}'" in message(error)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.clustering.plan.strategy.of.ours.columns",
+        "hoodie.clustering.plan.strategy.min.num.groups",
+        "hoodie.clustering.plan.strategy.columns",
+        "hoodie.partition.ttl.strategy.hours.retain",
+        "hoodie.datasource.meta.sync.glue.new_partitions_read_parallelism",
+        "hoodie.streamer.source.kafka.key.deserializer.class",
+        "hoodie.record.merge.property.mine",
+    ],
+)
+def test_names_of_strategies_of_others_are_known(name: str) -> None:
+    check_known(name)
+
+
 def test_a_name_without_a_neighbour_is_refused_all_the_same() -> None:
     with pytest.raises(Invalid, match=r"option 'zzz': .*no known name is near it"):
         check_known("zzz")

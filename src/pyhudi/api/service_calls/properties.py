@@ -8,7 +8,7 @@ from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.own_names import load_named
 from pyhudi.errors import Invalid
-from pyhudi.options.names import canonical_name, check_known
+from pyhudi.options.names import canonical_name, check_known, is_of_open_group
 from pyhudi.options.resolve import check_table_facts, merge_options, option_texts
 from pyhudi.services.stored_defaults import check_defaults
 from pyhudi.table.facts.config import table_config
@@ -58,7 +58,8 @@ def _changes(properties: Mapping[str, object]) -> dict[str, str | None]:
     for name in gone:
         if not isinstance(name, str):
             raise Invalid(f"option {name!r}: expected a name as text, found {type(name).__name__}")
-        check_known(name)
+        if not is_of_open_group(name):  # of which a table may hold a misspelled name, from before these were refused
+            check_known(name)
         if canonical_name(name) in texts:
             raise Invalid(f"option '{name}': expected one spelling of it, found another one with a value; keep one")
     refuse_stored_callback(texts)
