@@ -44,7 +44,8 @@ class ChangeCalls:
         row before or its row after meets it.
 
         Reads change logs where writers kept some (`hoodie.table.cdc.enabled`). Otherwise the answer is worked out from
-        the files before and after each write, as long as they are there. Compactions and clusterings change no row.
+        the files before and after each write, as long as they are there. Clusterings change no row. Nor does a
+        compaction, unless it turned the order of two writes of one key (docs/concurrency.md, "Without blocking").
         Raises: NotFound where files that tell a change were cleaned away, with the earliest start that can be answered;
         Invalid for a start after the end; Unsupported for a table without meta fields.
         """

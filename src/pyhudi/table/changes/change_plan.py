@@ -15,9 +15,10 @@ from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import MOVES, REWRITES, CommitMetadata, WriteStat
+from pyhudi.format.timeline.records import COMPACTION, MOVES, REWRITES, CommitMetadata, WriteStat
 from pyhudi.predicate import Predicate
 from pyhudi.table.changes.incremental import CommitRange
+from pyhudi.table.changes.turned_order import TurnedOrder
 from pyhudi.table.read.plan import PlannedFile, ReadPlan, log_reading, make_plan, planned_slice
 from pyhudi.table.view.cleaned import group_and_instant, paths_being_cleaned, read_cleans_since
 from pyhudi.table.view.commits import read_commit
@@ -30,7 +31,7 @@ class PieceKind(StrEnum):
     """How the changes of a file group are found.
 
     REPLACED: each row of the slice before was deleted. INSERTED: each row of the new base file is new. LOGGED: change
-    logs tell. APPENDED: the write's log files name the keys. REWRITTEN: the rows before and after are compared.
+    logs tell. APPENDED: log files name the keys. REWRITTEN: the rows before and after are compared.
     """
 
     REPLACED = "replaced"
@@ -45,7 +46,8 @@ class ChangePiece:
     """What one write did to one file group, and the files that tell it.
 
     `before`, `after`: the file slice before and after the write; None where there is none, or where it is not needed.
-    `logs`: path and size of the change logs (LOGGED) or of the write's log files (APPENDED).
+    `logs`: path and size of the change logs (LOGGED) or of the log files with the keys (APPENDED). `log_instants`: the
+    writes whose blocks in these log files name keys: the write itself, or those that a compaction put above others.
     """
 
     kind: PieceKind
@@ -56,6 +58,7 @@ class ChangePiece:
     before: PlannedFile | None = None
     after: PlannedFile | None = None
     logs: tuple[tuple[str, int], ...] = ()
+    log_instants: frozenset[str] = frozenset()
 
     @property
     def size_bytes(self) -> int:
@@ -97,7 +100,8 @@ def plan_changes(
     """Plans to read the changes of a range.
 
     Order of the pieces: by requested time; of a write, groups that it replaced come first.
-    Requests: a get for each write of the range. The listing of a partition is used for all writes.
+    Requests: a get for each write of the range, and what `TurnedOrder` asks for where the range has a compaction. The
+    listing of a partition is used for all writes.
     Raises: Unsupported when the table has no meta fields. NotFound where files that tell a change were cleaned away,
     with the earliest start that can be answered.
     """
@@ -167,19 +171,22 @@ class _Planning:
         self._cleans: list[tuple[str, Mapping[str, tuple[str, ...]]]] | None = None
         self.logs = log_reading(snapshot)
         self.makes_rows_of_several = self.logs is not None and not self.logs.rules.wins_whole
+        self._turned = TurnedOrder(snapshot)
         self._logs_hold_images = snapshot.config.change_mode in (None, ChangeMode.BEFORE_AFTER)
 
     def of_write(self, instant: Instant) -> Iterator[tuple[ChangePiece, str | None]]:
         """The pieces of a write, each with the path of a file that was cleaned away, if one was."""
         snapshot = self._snapshot
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
-        if _changes_no_row(metadata):
-            return
         before, after = just_before(instant.requested), instant.requested
         base = ChangePiece(
             kind=PieceKind.REPLACED, requested=instant.requested, completed=instant.completed or "", partition="",
-            file_id="",
+            file_id="", log_instants=frozenset({instant.requested}),
         )  # fmt: skip
+        if _is_of_service(metadata):
+            if metadata.operation_type == COMPACTION:
+                yield from self._of_compaction(instant, metadata, base)
+            return
 
         for partition, file_ids in sorted((metadata.partition_to_replace_file_ids or {}).items()):
             slices = _slices(snapshot, before, partition, file_ids)
@@ -197,6 +204,22 @@ class _Planning:
             for file_id, own in sorted(by_group.items()):
                 piece = replace(base, partition=partition, file_id=file_id)
                 yield self._of_group(piece, own, old.get(file_id), new.get(file_id))
+
+    def _of_compaction(
+        self, instant: Instant, metadata: CommitMetadata, base: ChangePiece
+    ) -> Iterator[tuple[ChangePiece, str | None]]:
+        """The pieces of a compaction: it changes rows only where it turned the order of two writes."""
+        for (partition, file_id), turned in self._turned.of_compaction(instant, metadata).items():
+            old, new = (
+                _slices(self._snapshot, moment, partition, {file_id}).get(file_id)
+                for moment in (just_before(instant.requested), instant.requested)
+            )
+            piece = replace(
+                base, kind=PieceKind.APPENDED, partition=partition, file_id=file_id, log_instants=turned.late,
+                logs=tuple((str(stat.path), self._size(partition, stat)) for stat in turned.logs),
+            )  # fmt: skip
+            made = [one for one in metadata.partition_to_write_stats[partition] if one.file_id == file_id]
+            yield self._with_slices(piece, [*made, *turned.logs, *turned.taken], old, new)
 
     def _doubled_by(self, requested: str, metadata: CommitMetadata) -> set[str]:
         """The resizings of buckets beside which a write logged its rows twice: the second log tells nothing new.
@@ -329,7 +352,7 @@ def _log_without_base(stat: WriteStat) -> str | None:
     return log.instant if log is not None and not stat.base_file else None
 
 
-def _changes_no_row(metadata: CommitMetadata) -> bool:
+def _is_of_service(metadata: CommitMetadata) -> bool:
     """Whether the write is of a service: a compaction or a clustering."""
     return metadata.operation_type in REWRITES | MOVES or metadata.compacted
 

@@ -131,13 +131,13 @@ class _Touched:
 
 
 def _appended_keys(reader: _Reader) -> _Touched:
-    """The keys of the records in the log files of the write."""
+    """The keys of the records in the log files of the piece."""
     piece, reading = reader.piece, reader.plan.rows.log_reading
     if reading is None:
         raise CorruptFile(
             piece.logs[0][0], 0, expected="no log that counts in a table of type COPY_ON_WRITE", found="a log"
         )
-    blocks = slice_blocks(sources_of_logs(reader.storage, piece.logs), lambda instant: instant == piece.requested)
+    blocks = slice_blocks(sources_of_logs(reader.storage, piece.logs), piece.log_instants.__contains__)
     found = [chunk for block in blocks for chunk in record_keys_of(LogRecords.of(block), _KEYS, reading).chunks]
     keys = pc.unique(one_array(pa.chunked_array(found, pa.string())))
     return _Touched(keys, _DECODED * sum(block.content_size for block in blocks) // max(1, len(keys)))
