@@ -73,14 +73,41 @@ def test_a_partition_that_is_a_link_is_not_read_or_cleaned(table: HudiTable, tmp
         lambda: storage.delete(f"oslo/{name}"),
         lambda: storage.delete_prefix("oslo"),
         lambda: list(storage.list("oslo")),
+        lambda: list(storage.list("", recursive=True)),
+        lambda: list(storage.list_folders("")),
         lambda: table.scan().to_arrow(),
+        lambda: HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"}).scan().to_arrow(),
     ]
     for call in calls:
         with pytest.raises(Unsupported, match=r"oslo: expected a regular file or folder, found a link"):
             call()
 
     assert sorted(os.listdir(outside)) == before
-    assert "oslo" not in storage.list_folders("")
+
+
+def test_a_file_that_is_a_link_is_no_gap_in_a_listing(table: HudiTable, tmp_path: Path) -> None:
+    """Without the metadata table, a listing is all that tells of the files."""
+    (base,) = (Path(table.path) / "oslo").glob("*.parquet")
+    base.rename(tmp_path / "elsewhere.parquet")
+    base.symlink_to(tmp_path / "elsewhere.parquet")
+
+    unlisted = HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"})
+    with pytest.raises(Unsupported, match=f"{base.name}: expected a regular file or folder, found a link"):
+        unlisted.scan().to_arrow()
+
+
+def test_links_that_hide_nothing_are_passed_over(table: HudiTable, tmp_path: Path) -> None:
+    """Those that lead nowhere, one that leads back, and, where no folders are asked for, one to a folder."""
+    root = Path(table.path)
+    (root / "nowhere").symlink_to(tmp_path / "nothing")
+    (root / "itself").symlink_to(root / "itself")
+    (root / "below a file").symlink_to(root / ".hoodie" / "hoodie.properties" / "nothing")
+    (root / "oslo" / "back").symlink_to(root)
+    (root / ".hoodie" / "beside").symlink_to(tmp_path)
+
+    unlisted = HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"})
+    assert unlisted.scan().to_arrow().num_rows == 2
+    assert unlisted.upsert(rows("c")).inserted == 1
 
 
 def test_loops_and_pipes_are_no_part_of_a_listing(table: HudiTable) -> None:

@@ -7,6 +7,7 @@ folder above it, and must be a folder itself. The last part must be a regular fi
 Windows has no calls relative to an open folder. There, each part is checked before the path is used.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pyhudi.errors import Unsupported
 
 _OPENS_RELATIVE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_LEADS_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 _FILE = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -89,6 +91,29 @@ def refuse_links(root: str, path: str) -> None:
             return
         if stat.S_ISLNK(mode):
             raise _irregular(full, "a link")
+
+
+def refuse_link(root: str, folder: str, entry: "os.DirEntry[str]", *, to_folder: bool) -> None:
+    """Raise Unsupported if an entry of a folder is a link to a folder, or else to a file: a listing would lack it.
+
+    A link that leads nowhere is passed over, as by Apache Hudi. So is a link to the folder that it lies in, or to one
+    above: what is there is listed at its own place.
+    """
+    if not entry.is_symlink():
+        return
+    try:
+        mode = entry.stat().st_mode
+    except OSError as error:
+        if error.errno in _LEADS_NOWHERE:
+            return
+        raise
+    if not (stat.S_ISDIR(mode) if to_folder else stat.S_ISREG(mode)):
+        return
+
+    above = os.path.realpath(f"{root}/{folder}")
+    target = os.path.realpath(f"{root}/{folder}/{entry.name}")
+    if not f"{above}/".startswith(f"{target.rstrip('/')}/"):
+        raise _irregular(f"{root}/{folder}/{entry.name}" if folder else f"{root}/{entry.name}", "a link")
 
 
 def delete_folder(root: str, path: str) -> None:

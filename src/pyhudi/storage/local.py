@@ -104,10 +104,10 @@ class LocalStorage:
         return None
 
     def list(self, prefix: str, *, recursive: bool = False) -> Iterator[FileInfo]:
-        files, folders = scan_files(self._top, check_folder_path(prefix))
+        files, folders = scan_files(self._top, check_folder_path(prefix), recursive=recursive)
         while recursive and folders:
             folder = folders.pop()
-            files_below, folders_below = scan_files(self._top, folder)
+            files_below, folders_below = scan_files(self._top, folder, recursive=True)
             files += files_below
             folders += folders_below
         files.sort(key=lambda file: file.path)

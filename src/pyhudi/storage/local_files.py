@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pyhudi.errors import Invalid, NotFound, Unavailable
-from pyhudi.storage.below import scan_folder
+from pyhudi.storage.below import refuse_link, scan_folder
 from pyhudi.storage.paths import not_a_folder
 from pyhudi.storage.protocol import FileInfo
 
@@ -62,11 +62,12 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") and (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
 
 
-def scan_files(root: str, folder: str) -> tuple[list[FileInfo], list[str]]:
+def scan_files(root: str, folder: str, *, recursive: bool) -> tuple[list[FileInfo], list[str]]:
     """Files and folders directly in `folder` below the root, unsorted; none if there is no such folder.
 
-    Entries that vanish meanwhile are left out. So are links, pipes and devices, as they are neither regular files nor
-    folders. Requests: one scan, and one `stat` a file.
+    `recursive`: the folders are wanted, too. Entries that vanish meanwhile are left out. So are pipes and devices, as
+    they are neither regular files nor folders. Requests: one scan, and one `stat` a file.
+    Raises: Unsupported for a link to what is wanted (`refuse_link`).
     """
     above = f"{folder}/" if folder else ""
     files: list[FileInfo] = []
@@ -83,16 +84,28 @@ def scan_files(root: str, folder: str) -> tuple[list[FileInfo], list[str]]:
                 except FileNotFoundError:
                     continue
                 files.append(FileInfo(above + name, status.st_size, status.st_mtime_ns // _NS_PER_MS))
+            elif not is_hidden(name):
+                refuse_link(root, folder, entry, to_folder=False)
+                if recursive:
+                    refuse_link(root, folder, entry, to_folder=True)
 
     return files, folders
 
 
 def scan_folders(root: str, folder: str) -> list[str]:
-    """Folders directly in `folder` below the root, unsorted. No `stat` of a file is needed."""
+    """Folders directly in `folder` below the root, unsorted. No `stat` of a file is needed.
+
+    Raises: Unsupported for a link to a folder (`refuse_link`).
+    """
     above = f"{folder}/" if folder else ""
+    folders: list[str] = []
     with suppress(NotFound), read_errors(f"{root}/{folder}", "list"), scan_folder(root, folder) as entries:
-        return [above + entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return []
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(above + entry.name)
+            else:
+                refuse_link(root, folder, entry, to_folder=True)
+    return folders
 
 
 def open_temporary(full: str) -> tuple[str, int]:
