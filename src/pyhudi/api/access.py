@@ -22,7 +22,10 @@ from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.prune.data_skipping import DataSkipping
+from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.listing import FileListing, StorageListing
+from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
+from pyhudi.table.view.sink_batches import SINK_CHECKPOINT
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
@@ -37,6 +40,10 @@ from pyhudi.write.own_index import OwnIndexKeeper
 from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
+_OWN_ENTRIES = frozenset({SCHEMA, LATEST_SCHEMA, SINK_CHECKPOINT})
+_OWN_PREFIX = "_pyhudi"
+"""Entries of pyhudi's own begin so, such as the one that tells a stream's query."""
+
 _told: set[str] = set()
 """The experimental tables that this process has warned of."""
 
@@ -168,6 +175,11 @@ def commit_participants(
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """What a caller puts into a commit beside the table's own entries.
+
+    Raises: Invalid for anything but texts by names, and for a name that readers give a meaning to: they find columns,
+    and the batches of streams, by it. Checkpoints of Apache Hudi's streamer are the caller's: no reader looks at them.
+    """
     if extra_metadata is not None and not isinstance(extra_metadata, Mapping):
         raise Invalid(f"extra_metadata={extra_metadata!r}: expected a mapping of text to text")
     extra = dict(extra_metadata or {})
@@ -176,8 +188,9 @@ def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
             raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
         if not (is_utf8(key) and is_utf8(value)):
             raise Invalid(f"extra_metadata: expected text that UTF-8 can spell, found {key!r}: {value!r}")
-    if "schema" in extra:
-        raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
+    for key in extra:
+        if key in _OWN_ENTRIES or key.startswith(_OWN_PREFIX):
+            raise Invalid(f"extra_metadata: '{key}' is an entry of the table's own; choose another name")
     return extra
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyhudi.api import frames
@@ -67,6 +67,7 @@ OnCommit = Callable[[WriteResult], None]
 class WriteCall:
     """What a caller says beside the rows. `extra_metadata`: stored in the commit. `on_commit`: told of the result.
 
+    `own_texts`: stored in the commit, too, by pyhudi itself: which batch of a stream it holds.
     `may_begin`: looks at the table in the turn in which the write begins, and raises if the write must not be.
     `also_replaced`: the partitions that an overwrite replaces, whether or not it has rows for them.
     `may_replace`: looks at the partitions of its rows before it begins, and raises if one must not be replaced.
@@ -78,6 +79,7 @@ class WriteCall:
     may_begin: Callable[[Snapshot], None] | None = None
     also_replaced: frozenset[str] = frozenset()
     may_replace: Callable[[Collection[str]], None] | None = None
+    own_texts: Mapping[str, str] = field(default_factory=dict)
 
 
 NO_CALL = WriteCall()
@@ -394,4 +396,5 @@ def _extra(settings: WriteSettings, options: Mapping[str, str], call: WriteCall)
     """What goes into the commit beside its own. Raises: Invalid, also for an `on_commit` that cannot be called."""
     if call.on_commit is not None and not callable(call.on_commit):
         raise Invalid(f"on_commit={call.on_commit!r}: expected a function of the result")
-    return commit_texts({**settings.commit_metadata(options), **commit_texts(call.extra_metadata)})
+    texts = commit_texts({**settings.commit_metadata(options), **commit_texts(call.extra_metadata)})
+    return {**texts, **call.own_texts}

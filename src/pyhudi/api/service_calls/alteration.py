@@ -24,7 +24,6 @@ from pyhudi.format.schema.alterations import (
 from pyhudi.metrics.measuring import told
 from pyhudi.services.alter.run import AlterResult, run_alteration
 from pyhudi.services.clean.settings import CleanSettings
-from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 
 _DECIMAL: Final = re.compile(r"decimal\s*\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)", re.IGNORECASE)
 
@@ -111,8 +110,6 @@ class TableAlteration:
         if not self._changes:
             raise Invalid(f"alter table '{self._handle.name}': expected changes, found none")
         extra = commit_texts(extra_metadata)
-        if LATEST_SCHEMA in extra:
-            raise Invalid(f"extra_metadata: '{LATEST_SCHEMA}' is the table's own entry; choose another name")
         return told(self._handle.access.location.uri, "alter", lambda: self._commit(options, extra))()
 
     def _commit(self, options: Mapping[str, object] | None, extra: Mapping[str, str]) -> AlterResult:

@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
-from pyhudi.format.schema.history import parse_schema_text
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import MOVES, REWRITES, CommitMetadata, WriteStat
 from pyhudi.table.read.plan import log_reading
@@ -16,7 +15,7 @@ from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.view.commits import SCHEMA, SERVICES
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice, LogFile
 from pyhudi.table.view.pending import CLUSTERINGS
-from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
+from pyhudi.table.view.schema_on_read import LATEST_SCHEMA, parse_latest
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 
@@ -152,7 +151,7 @@ def evolution_after(snapshot: Snapshot, metadata: CommitMetadata) -> Evolution |
     history = snapshot.history
     if history is None or metadata.operation_type in SERVICES:
         return snapshot.evolution
-    newest = parse_schema_text(latest)
+    newest = parse_latest(latest)
     return Evolution.of(history if newest.since <= history.schemas[0].since else history.with_newest(newest))
 
 

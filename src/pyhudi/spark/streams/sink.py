@@ -153,7 +153,7 @@ class TableSink:
                 raise _Stored
 
         assert self._mode is not None
-        call = WriteCall(None, known.stream.batch(number).commit_texts(), may_begin=may_begin)
+        call = WriteCall(own_texts=known.stream.batch(number).commit_texts(), may_begin=may_begin)
         try:
             save_dataframe(rows, self._path, self._mode, self._options, call=call)
         except _Stored:  # by an earlier try whose answer was lost, or by another driver

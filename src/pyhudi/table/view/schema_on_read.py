@@ -5,12 +5,12 @@ a table puts a file with the whole history, and states the newest schema in its 
 Spec: format/layout.md section 8.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.names import HOODIE, join
-from pyhudi.format.schema.history import SchemaHistory, parse_history, parse_schema_text
+from pyhudi.format.schema.history import NumberedSchema, SchemaHistory, parse_history, parse_schema_text
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import Timeline
 
@@ -20,6 +20,7 @@ LATEST_SCHEMA = "latest_schema"
 SCHEMA_FOLDER = join(HOODIE, ".schema")
 SCHEMA_SUFFIX = ".schemacommit"
 
+_STATED = "latest_schema of a commit"
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -72,18 +73,37 @@ def read_history(storage: Storage, timeline: Timeline, latest: str) -> SchemaHis
 
     One list request and one get. Raises: CorruptFile for a history that does not read.
     """
-    newest = _parsed("latest_schema of a commit", latest)
+    newest = parse_latest(latest)
     path = find_history(storage, timeline)
     if path is None:
-        return newest
-    history = _parsed(path, storage.get(path))
-    if newest.schemas[0].since > history.schemas[0].since:
-        return SchemaHistory((*newest.schemas, *history.schemas))
-    return history
+        return SchemaHistory((newest,))
+    history = parse_stored(path, storage.get(path))
+    return history.with_newest(newest) if newest.since > history.schemas[0].since else history
 
 
-def _parsed(path: str, content: str | bytes) -> SchemaHistory:
+def parse_latest(text: str) -> NumberedSchema:
+    """The schema that a commit states under `latest_schema`. Raises: CorruptFile for a text that is none."""
     try:
-        return parse_history(content) if isinstance(content, bytes) else SchemaHistory((parse_schema_text(content),))
+        return parse_schema_text(text)
+    except _BROKEN as error:
+        raise CorruptFile(_STATED, 0, expected="a numbered schema as JSON", found=repr(error)) from error
+
+
+def refuse_others(latest: str, columns: Iterable[str]) -> None:
+    """Raises: CorruptFile for a stated schema that does not number each of these columns, the table's own.
+
+    Readers find a file's columns by numbers. One without a number would be read as null, the record key too.
+    """
+    newest = parse_latest(latest)
+    for name in columns:
+        if newest.named(name) is None:
+            found = ", ".join(column.name for column in newest.columns) or "no columns"
+            raise CorruptFile(_STATED, 0, expected=f"a number for each column, '{name}' too", found=found)
+
+
+def parse_stored(path: str, content: bytes) -> SchemaHistory:
+    """The history in a file. Raises: CorruptFile for another content."""
+    try:
+        return parse_history(content)
     except _BROKEN as error:
         raise CorruptFile(path, 0, expected="a history of schemas as JSON", found=repr(error)) from error

@@ -33,7 +33,7 @@ from pyhudi.table.view.file_system_view import (
 )
 from pyhudi.table.view.listing import FileListing, ListedFile
 from pyhudi.table.view.restores import hide_undone
-from pyhudi.table.view.schema_on_read import read_history
+from pyhudi.table.view.schema_on_read import read_history, refuse_others
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.versions import LogNaming
 
@@ -98,12 +98,16 @@ class Snapshot:
     def history(self) -> SchemaHistory | None:
         """The schemas that the table had. None for a table whose columns have no numbers.
 
-        A list request and a get for a table of schema-on-read evolution.
+        A list request and a get for a table of schema-on-read evolution. Raises: CorruptFile for a history, or a stated
+        schema, that is none of the table's columns.
         """
         if self.planned is not None:
             return self.planned.history
         latest = self.stated_numbers
-        return None if latest is None else read_history(self.storage, self.timeline, latest)
+        if latest is None:
+            return None
+        refuse_others(latest, [name for name in self.schema_with_meta.names if name not in self.config.left_out])
+        return read_history(self.storage, self.timeline, latest)
 
     @cached_property
     def evolution(self) -> Evolution | None:
@@ -121,7 +125,8 @@ class Snapshot:
         may_lack = config.drops_partition_columns or config.bootstrap_base is not None
         paths = self.key_spec if may_lack else None
         keys = None if config.has_meta_fields else self.key_spec
-        return AsWritten(evolution, paths, config.drops_partition_columns, keys)
+        kinds = pa.schema([]) if keys is None else self.schema
+        return AsWritten(evolution, paths, config.drops_partition_columns, keys, kinds)
 
     @cached_property
     def schema(self) -> pa.Schema:

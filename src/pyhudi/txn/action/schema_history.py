@@ -9,13 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyhudi.format.schema.history import parse_history, parse_schema_text
 from pyhudi.format.schema.history_text import history_text, schema_json
 from pyhudi.format.schema.numbering import first_numbers
 from pyhudi.format.timeline.instant import STATES, Instant
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.schema_on_read import LATEST_SCHEMA, SCHEMA_FOLDER, find_history, list_history
+from pyhudi.table.view.schema_on_read import (
+    LATEST_SCHEMA,
+    SCHEMA_FOLDER,
+    find_history,
+    list_history,
+    parse_latest,
+    parse_stored,
+)
 from pyhudi.table.view.snapshot import Snapshot
 
 _ACTION: Final = "schemacommit"
@@ -63,12 +69,12 @@ class SchemaHistoryKeeper:
         if stated is not None:
             path = find_history(self.storage, snapshot.timeline)
             older = None if path is None else self.storage.get(path)
-            newest = None if older is None else parse_history(older).schemas[0].since
-            if newest is None or newest < parse_schema_text(stated).since:
+            newest = None if path is None or older is None else parse_stored(path, older).schemas[0].since
+            if newest is None or newest < parse_latest(stated).since:
                 older = history_text(stated, older)
         elif snapshot.schema_text is not None:
             older = history_text(schema_json(first_numbers(snapshot.schema_text)), None)
-        is_new = parse_schema_text(latest).since == requested
+        is_new = parse_latest(latest).since == requested
         return history_text(latest, older) if is_new or older is None else older
 
     def _remove_outdated(self, snapshot: Snapshot, requested: str) -> None:
