@@ -1,9 +1,10 @@
 """Rows by their record keys: which file groups may hold them, by the best index that the table has."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.api import frames
 from pyhudi.engine.local.input_columns import plain_rows
-from pyhudi.errors import CorruptFile, Invalid
+from pyhudi.errors import CorruptFile, Invalid, NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.record_keys import KeySpec, partition_paths, record_keys
@@ -37,6 +38,7 @@ from pyhudi.write.input.schema import fits
 
 log = logging.getLogger("pyhudi")
 
+_Answer = TypeVar("_Answer")
 KeysByPartition: TypeAlias = Mapping[str, pa.Array]
 """Partition path -> distinct keys, ascending by their bytes."""
 
@@ -159,7 +161,7 @@ def _with_stored_type(rows: pa.Table, name: str, kind: pa.DataType, column: str)
 def _as_stored(values: pa.Array, kind: pa.DataType, column: str) -> pa.Array:
     """The values in the type of the column. Raises: Invalid for one that the type cannot hold."""
     try:
-        return conform_array(values, kind, path="keys", name=column)
+        return conform_array(values, kind, path="keys", name=column, keeps_times=True)
     except (CorruptFile, pa.ArrowException) as error:
         reason = error.found if isinstance(error, CorruptFile) else str(error)
         raise Invalid(f"keys: expected values of {kind} as in the {column}, found others: {reason}") from error
@@ -178,7 +180,7 @@ def look_up(snapshot: Snapshot, sought: SoughtKeys, options: Mapping[str, str], 
         return _read(snapshot, sought, [], executor, partition_count=0)
     uses_metadata = isinstance(snapshot.listing, MetadataListing)
     indexes = _open_indexes(snapshot, executor) if uses_metadata else None
-    located = None if indexes is None else _locate(indexes, sought)
+    located = None if indexes is None else _unless_gone(indexes, partial(_locate, indexes, sought))
     if located is not None:
         wanted = _by_locations(snapshot, sought, located)
         rows = _read(snapshot, sought, wanted, executor, partition_count=len({one.file.partition for one in wanted}))
@@ -224,6 +226,16 @@ def _count_located(sought: SoughtKeys, located: pa.Table) -> int:
 
 def _open_indexes(snapshot: Snapshot, executor: Executor) -> MetadataIndexes | None:
     return open_indexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+
+
+def _unless_gone(indexes: MetadataIndexes, ask: Callable[[], _Answer]) -> _Answer | None:
+    """What the indexes tell; None where the table has changed meanwhile, so that their files may be gone."""
+    try:
+        return ask()
+    except (CorruptFile, NotFound):
+        if indexes.is_current():
+            raise
+        return None
 
 
 def _locate(indexes: MetadataIndexes, sought: SoughtKeys) -> pa.Table | None:
@@ -303,9 +315,12 @@ def _without_others(wanted: list[WantedFile], indexes: MetadataIndexes | None) -
     """Without the base files that the metadata table rules out. A slice with logs may hold a key in those alone."""
     statistics = key_statistics(indexes)
     asked = [one for one in wanted if not one.file.logs]
-    if statistics is None or not asked:
+    if indexes is None or statistics is None or not asked:
         return wanted
-    left = metadata_survivors(statistics, [one.file.path for one in asked], [one.keys for one in asked])
+    paths, keys = [one.file.path for one in asked], [one.keys for one in asked]
+    left = _unless_gone(indexes, partial(metadata_survivors, statistics, paths, keys))
+    if left is None:
+        return wanted
     kept = [WantedFile(one.file, keys) for one, keys in zip(asked, left, strict=True) if len(keys)]
     return [one for one in wanted if one.file.logs] + kept
 

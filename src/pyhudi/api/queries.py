@@ -12,7 +12,7 @@ from pyhudi.api.access import data_skipping
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.lookup import look_up, sought_keys
 from pyhudi.api.scan import Scan
-from pyhudi.errors import CorruptFile, Invalid, NotFound
+from pyhudi.errors import Invalid
 from pyhudi.format.timeline.instant_text import instant_from_user
 from pyhudi.options.resolve import merge_options
 from pyhudi.predicate import Predicate, parse_predicate
@@ -72,13 +72,7 @@ def scan(
         )
 
     def replan(predicate: Predicate) -> ReadPlan:
-        skipping = opened() if asks_indexes else None
-        try:
-            return plan_for(predicate, skipping)
-        except (CorruptFile, NotFound):
-            if skipping is None or skipping.is_current():
-                raise
-            return plan_for(predicate, None)  # files of the index were cleaned away since the scan was made
+        return plan_for(predicate, opened() if asks_indexes else None)
 
     plan = plan_for(predicate, opened() if asks_indexes and predicate is not None else None)
     narrowing = None

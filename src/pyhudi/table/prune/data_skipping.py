@@ -99,11 +99,17 @@ class SkippingOf:
         self.pruned += [one for one in pruned if one.partitions or one.files]
 
     def _unless_damaged(self, pruner: IndexPruner, ask: Callable[[], _Answer | None]) -> _Answer | None:
+        """What an index tells. None if it is damaged and passed over, or if its files went while the query was planned:
+        another call may have dropped it, or have made its metadata table anew.
+        """
+        name = self.query.snapshot.config.name
         try:
             return ask()
         except (CorruptFile, NotFound) as error:
+            if not self.indexes.is_current():
+                log.info("%s: the table has changed meanwhile: %s rules nothing out", name, pruner.label)
+                return None
             if not self.indexes.falls_back:
                 raise
-            name = self.query.snapshot.config.name
             log.warning("%s: %s is damaged, and rules nothing out: %s", name, pruner.label, error)
             return None

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.predicate.plain import plain_predicate
 from pyhudi.table.prune.data_skipping import DataSkipping
 from pyhudi.table.read.plan import plan_snapshot
@@ -40,13 +39,8 @@ class Narrowing:
         indexes = None if predicate is None else self.open_indexes()
         if predicate is None or indexes is None:
             return None
-        try:
-            plan = plan_snapshot(
-                self.snapshot, schema=pa.schema([]), predicate=predicate, where=predicate.text, query="narrowed",
-                shown=self.shown, with_logs=self.with_logs, skipping=indexes,
-            )  # fmt: skip
-        except (CorruptFile, NotFound):
-            if indexes.is_current():
-                raise
-            return None  # files of the index were cleaned away since
+        plan = plan_snapshot(
+            self.snapshot, schema=pa.schema([]), predicate=predicate, where=predicate.text, query="narrowed",
+            shown=self.shown, with_logs=self.with_logs, skipping=indexes,
+        )  # fmt: skip
         return frozenset(file.path for file in plan.files)

@@ -1,0 +1,58 @@
+"""Indexes that go while a query is planned: the query could end in an error, though all its files are there."""
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.storage.memory import MemoryStorage
+from tests.concurrency.test_second_writer import ReadHook
+
+
+def drop_indexes(table: HudiTable) -> None:
+    while indexes := [name for name in table.metadata.partitions_in_use if name != "files"]:
+        table.drop_index(indexes[-1])
+
+
+FIRST = pa.table({"id": ["a", "b"], "v": pa.array([1, 2], pa.int32()), "w": ["x", "y"]})
+WIDER = pa.table({"id": ["c"], "v": pa.array([1 << 40], pa.int64()), "w": ["z"]})
+GOING: dict[str, Callable[[HudiTable], object]] = {
+    "drop_index": lambda table: drop_indexes(table),
+    "alter": lambda table: table.alter().rename("w", "note").commit(),
+    "a write that widens": lambda table: table.upsert(WIDER),
+}
+READ: dict[str, Callable[[HudiTable], pa.Table]] = {
+    "scan": lambda table: table.scan(where="v >= 1").to_arrow(),
+    "lookup": lambda table: table.lookup(["a", "b"]),
+    "lookup without a record index": lambda table: table.lookup(["a", "b"]),
+}
+
+
+@cache
+def made(*, knows_keys: bool) -> MemoryStorage:
+    """A table with indexes on columns and on keys. Tests change copies of it."""
+    storage = MemoryStorage()
+    table = HudiTable.create("", name="t", record_key="id", storage=storage, executor=SerialExecutor())
+    table.bulk_insert(FIRST)
+    table.build_index("column_stats", columns=["id", "v", "w"])
+    table.build_index("partition_stats")
+    table.build_index("expr_index", name="e", expression="v")
+    table.build_index("record_index" if knows_keys else "bloom_filters")
+    return storage
+
+
+@pytest.mark.parametrize("read", READ)
+@pytest.mark.parametrize("going", GOING)
+def test_a_query_goes_on_where_an_index_goes_while_it_is_planned(going: str, read: str) -> None:
+    at, is_over = 0, False
+    while not is_over:
+        storage = made(knows_keys=read == "lookup").copy()
+        table = HudiTable.open("", storage=storage, executor=SerialExecutor())
+        hook = ReadHook(storage, at, partial(GOING[going], table))  # type: ignore[arg-type]
+        found = READ[read](HudiTable.open("", storage=hook, executor=SerialExecutor()))  # type: ignore[arg-type]
+        assert set(found["id"].to_pylist()) - {"c"} == {"a", "b"}, f"at read {at}"
+        at, is_over = at + 1, hook.reads <= at
+    assert at > 10
