@@ -179,7 +179,7 @@ class _Parser:
         return self.type(kind, namespace, path, depth + 1)
 
     def _define(self, schema: Mapping[str, object], namespace: str, path: str, depth: int) -> AvroType:
-        full, before = _full_name(schema, namespace), self._nodes
+        full, before = full_name(schema, namespace), self._nodes
         made: AvroType
         if schema["type"] == "record":
             self._open.add(full)
@@ -214,7 +214,7 @@ class _Parser:
             return Scalar(name)
         if name == "null":
             return NULL
-        for full in (name, f"{namespace}.{name}"):
+        for full in full_names(name, namespace):
             if full in self._open:
                 raise Unsupported(f"field '{path}': the record '{full}' holds itself; Arrow has no recursive types")
             if full in self._named:
@@ -272,10 +272,19 @@ def _enum(schema: Mapping[str, object], full: str, path: str) -> Scalar:
     return Scalar("enum", name=full, symbols=tuple(symbols), default_symbol=fallback)
 
 
-def _full_name(schema: Mapping[str, object], namespace: str) -> str:
-    name = str(schema.get("name", ""))
-    own = schema.get("namespace", namespace)
-    return name if "." in name or not own else f"{own}.{name}"
+def full_names(name: str, namespace: str) -> tuple[str, ...]:
+    """The full names that a type's name can stand for within a namespace, the first one that is known counts.
+
+    Spec: Avro 1.11, "Names": a name without a dot is of the namespace around it. Seen: Avro for Java then looks for the
+    name without a namespace.
+    """
+    return (name,) if "." in name or not namespace else (f"{namespace}.{name}", name)
+
+
+def full_name(schema: Mapping[str, object], namespace: str) -> str:
+    """The full name of the type that a schema defines within a namespace."""
+    own = schema.get("namespace")
+    return full_names(str(schema.get("name", "")), namespace if own is None else str(own))[0]
 
 
 def _members(schema: Mapping[str, object], path: str) -> list[dict[str, object]]:

@@ -5,7 +5,7 @@ Spec: format/queries.md section 1.1, format/layout.md section 6, format/actions.
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +16,7 @@ from pyhudi.format.avro.defaults import default_column
 from pyhudi.format.avro.schema_text import Json, field, optional, record, schema_text
 from pyhudi.format.avro.types import DECIMAL_DIGITS_MAX, arrow_field, find_wide_union, parse_schema, record_schema
 from pyhudi.format.schema.arrow_types import can_promote, canonical_arrow, refuse_names_alike, typed_nulls
+from pyhudi.format.schema.named_types import with_definitions
 
 __all__ = [
     "COMMIT_TIME",
@@ -208,22 +209,28 @@ def without_meta_fields(avro_text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _without_meta_fields(avro_text: str) -> str:
-    head, fields, tail = _split_fields(avro_text)
-    return head + ",".join(text for name, text in fields if name not in META_FIELDS) + tail
+    return _with_fields(avro_text, lambda name: name not in META_FIELDS)
 
 
 def select_fields(avro_text: str, names: Collection[str]) -> str:
     """The schema with only the named fields, in the schema's order."""
-    head, fields, tail = _split_fields(avro_text)
-    return head + ",".join(text for name, text in fields if name in names) + tail
+    return _with_fields(avro_text, lambda name: name in names)
 
 
 def leave_out_fields(avro_text: str, names: Collection[str]) -> str:
     """The schema without the named fields, as far as it has them."""
-    if not names:
-        return avro_text
+    return _with_fields(avro_text, lambda name: name not in names) if names else avro_text
+
+
+def _with_fields(avro_text: str, is_wanted: Callable[[str], bool]) -> str:
+    """The schema with some of its fields, the text otherwise untouched.
+
+    Where a field that goes defines a type that another one names, the definition moves there.
+    """
     head, fields, tail = _split_fields(avro_text)
-    return head + ",".join(text for name, text in fields if name not in names) + tail
+    wanted = [text for name, text in fields if is_wanted(name)]
+    cut = head + ",".join(wanted) + tail
+    return cut if len(wanted) == len(fields) else with_definitions(cut, avro_text)
 
 
 def _split_fields(text: str) -> tuple[str, list[tuple[str, str]], str]:

@@ -5,19 +5,17 @@ the new fields in the order given.
 """
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from pyhudi.errors import Unsupported
 from pyhudi.format.avro.schema_text import schema_text
+from pyhudi.format.avro.types import full_name
 from pyhudi.format.schema.conversion import arrow_from_avro, avro_field, avro_type
+from pyhudi.format.schema.named_types import collapsed, expanded, references
 
 JsonObject: TypeAlias = dict[str, Any]
-
-_PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
-_NAMED = frozenset(("record", "enum", "fixed"))
 
 
 def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = frozenset()) -> str:
@@ -26,28 +24,29 @@ def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = froz
     `wanted`: the columns as `arrow_from_avro` gives them for `text`; some may have another type, or be left out, and
     new columns, or fields of structs, stand at the end. `optional`: dotted paths of fields that may be null from now
     on. If nothing changes, the same text comes back.
-    Raises: Unsupported for a change within a type that the schema refers to by its name.
+    Raises: Unsupported for a change within a record that the schema refers to by its name.
     """
     current = arrow_from_avro(text)
     if current == wanted and not optional:
         return text
     schema = json.loads(text)
-    _Evolution(schema, optional).members(schema, list(current), list(wanted), around="", path="")
-    return schema_text(schema)
+    names = frozenset(references(schema))
+    full = expanded(schema) if names else schema
+    _Evolution(names, optional).members(full, list(current), list(wanted), around="", path="")
+    return schema_text(collapsed(full) if names else full)
 
 
 class _Evolution:
     """Walks along a schema, its present types and the wanted types together. Changes the JSON values themselves."""
 
-    def __init__(self, schema: JsonObject, optional: frozenset[str]) -> None:
-        self._optional = optional
-        self._references = set(_references(schema))
+    def __init__(self, references: frozenset[str], optional: frozenset[str]) -> None:
+        self._references, self._optional = references, optional
 
     def members(
         self, record: JsonObject, current: list[pa.Field], wanted: list[pa.Field], around: str, path: str
     ) -> None:
         """Change the fields of a record to the wanted fields. `around`: the full name of the record around it."""
-        full = _full_name(record, around.rpartition(".")[0])
+        full = full_name(record, around.rpartition(".")[0])
         changed = {field.name: field.type for field in wanted}
         now = {field.name: field.type for field in current}
 
@@ -76,12 +75,6 @@ class _Evolution:
             return schema
         if isinstance(schema, list):
             return [arm if arm == "null" else self._type(arm, now, to, name, around, path) for arm in schema]
-
-        if isinstance(schema, str) and schema not in _PRIMITIVES:
-            raise Unsupported(
-                f"column '{path}': its type is the one named '{schema}', which the table's schema defines elsewhere; "
-                "this release does not change such types"
-            )
 
         if isinstance(schema, dict):
             kind = schema["type"]
@@ -112,29 +105,3 @@ class _Evolution:
 
 def _may_be_null(schema: Any) -> bool:
     return schema == "null" or (isinstance(schema, list) and "null" in schema)
-
-
-def _full_name(record: Mapping[str, Any], namespace: str) -> str:
-    name, own = str(record["name"]), record.get("namespace", namespace)
-    return name if "." in name or not own else f"{own}.{name}"
-
-
-def _references(schema: Any) -> Iterator[str]:
-    """The names of types that the schema refers to by name."""
-    if isinstance(schema, str):
-        if schema not in _PRIMITIVES:
-            yield schema
-    elif isinstance(schema, list):
-        for arm in schema:
-            yield from _references(arm)
-    elif isinstance(schema, dict):
-        kind = schema["type"]
-        if kind == "record":
-            for field in schema["fields"]:
-                yield from _references(field["type"])
-        elif kind == "array":
-            yield from _references(schema["items"])
-        elif kind == "map":
-            yield from _references(schema["values"])
-        elif kind not in _NAMED:
-            yield from _references(kind)

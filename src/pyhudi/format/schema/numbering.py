@@ -27,6 +27,7 @@ from pyhudi.format.schema.history import (
     SchemaHistory,
 )
 from pyhudi.format.schema.history_text import schema_json
+from pyhudi.format.schema.named_types import expanded
 
 _SAME: Final = frozenset(("boolean", "int", "long", "float", "double", "string"))
 _LOGICAL: Final[Mapping[str, tuple[str, Json]]] = {
@@ -51,7 +52,7 @@ def first_numbers(avro_text: str) -> NumberedSchema:
     Seen: all columns of a level, then the parts of each, column by column (0.15.0, 1.0.2, 1.2.0).
     Raises: Unsupported for a type that no release reads in a history, naming the column.
     """
-    fields = json.loads(with_meta_fields(avro_text))["fields"]
+    fields = _fields(avro_text)
     numbers = count()
     columns = tuple(_new_columns(fields, "", numbers))
     return NumberedSchema("0", columns, next(numbers) - 1)
@@ -64,7 +65,7 @@ def reconciled(schema: NumberedSchema, avro_text: str, since: str) -> NumberedSc
     Raises: as `first_numbers`.
     """
     numbers = count(schema.number_max + 1)
-    fields = json.loads(with_meta_fields(avro_text))["fields"]
+    fields = _fields(avro_text)
     columns = tuple(_known_columns(fields, schema.columns, "", numbers))
     changed = NumberedSchema(schema.since, columns, next(numbers) - 1)
     return schema if schema_json(changed) == schema_json(schema) else replace(changed, since=since)
@@ -91,6 +92,12 @@ def new_column(field: Mapping[str, Any], path: str, number_max: int) -> tuple[Nu
     parent = path.rpartition(".")[0]
     (made,) = _new_columns([field], f"{parent}." if parent else "", numbers)
     return made, next(numbers) - 1
+
+
+def _fields(avro_text: str) -> list[Mapping[str, Any]]:
+    """The fields of an Avro schema, meta fields first, with each type's definition where the type is used."""
+    fields: list[Mapping[str, Any]] = expanded(json.loads(with_meta_fields(avro_text)))["fields"]
+    return fields
 
 
 def decimal_digits(kind: str) -> tuple[int, int] | None:

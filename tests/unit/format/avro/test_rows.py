@@ -117,3 +117,24 @@ def test_a_large_batch_is_written_in_slices_that_join() -> None:
     starts, ends = find_rows(made.content.tobytes(), count)
     back = RowDecoder(schema, columns=["n", "s"]).decode(made.content.tobytes(), starts, ends)
     assert back == batch
+
+
+def test_a_name_means_the_type_of_its_namespace_first() -> None:
+    """The type without a namespace counts only where the namespace has none of this name."""
+    own = {"type": "record", "name": "P", "fields": [{"name": "y", "type": "string"}]}
+    inner = [{"name": "p1", "type": own}, {"name": "p2", "type": "P"}, {"name": "s", "type": "S"}]
+    fields = [
+        {"name": "a", "type": {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}},
+        {"name": "s", "type": {"type": "enum", "name": "S", "symbols": ["one"]}},
+        {"name": "b", "type": {"type": "record", "name": "Q", "namespace": "n", "fields": inner}},
+        {
+            "name": "c",
+            "type": {"type": "record", "name": "R", "namespace": None, "fields": [{"name": "p", "type": "P"}]},
+        },
+    ]
+    text = json.dumps({"type": "record", "name": "T", "fields": fields})
+    content = bytes([2, 0, 2]) + b"k" + bytes([4]) + b"ll" + bytes([0, 4])
+    batch = RowDecoder(text).decode(content, np.array([0]), np.array([len(content)]))
+    assert batch.to_pylist() == [
+        {"a": {"x": 1}, "s": "one", "b": {"p1": {"y": "k"}, "p2": {"y": "ll"}, "s": "one"}, "c": {"p": {"x": 2}}}
+    ]
