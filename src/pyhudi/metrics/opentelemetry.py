@@ -4,13 +4,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.metrics.events import Event
-from pyhudi.metrics.listeners import subscribe
+from pyhudi.metrics.listeners import subscribe_once
 from pyhudi.metrics.names import metrics_of
 
 try:
-    from opentelemetry.metrics import Meter, MeterProvider, get_meter
+    from opentelemetry.metrics import Meter, MeterProvider, get_meter, get_meter_provider
 except ImportError as missing:
     raise Unsupported("metrics for OpenTelemetry need its API: pip install 'pyhudi[opentelemetry]'") from missing
 
@@ -50,6 +50,10 @@ class OpenTelemetryExporter:
 def export(provider: MeterProvider | None = None, *, prefix: str = PREFIX) -> Callable[[], None]:
     """Hand the metrics of this process to OpenTelemetry from now on. Returns the function that ends this.
 
-    `provider`: whose meter keeps them; None: the global one, as the program has set it up.
+    `provider`: whose meter keeps them; None: the global one, as the program has set it up. Two exports to one provider
+    at a time are one. Raises: Invalid for what is no provider.
     """
-    return subscribe(OpenTelemetryExporter(get_meter("pyhudi", meter_provider=provider), prefix=prefix))
+    if provider is not None and not isinstance(provider, MeterProvider):
+        raise Invalid(f"provider={provider!r}: expected a MeterProvider of OpenTelemetry, or None")
+    exporter = OpenTelemetryExporter(get_meter("pyhudi", meter_provider=provider), prefix=prefix)
+    return subscribe_once((provider or get_meter_provider(), prefix), exporter)

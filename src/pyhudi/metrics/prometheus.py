@@ -3,11 +3,12 @@
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
-from pyhudi.errors import Unavailable, Unsupported
+from pyhudi.errors import Invalid, Unavailable, Unsupported
 from pyhudi.metrics.events import Event
-from pyhudi.metrics.listeners import subscribe
+from pyhudi.metrics.listeners import subscribe, subscribe_once
 from pyhudi.metrics.names import metrics_of
 
 try:
@@ -17,21 +18,30 @@ except ImportError as missing:
 
 PREFIX = "hoodie"
 _LABEL = "table"
+_PORTS: Final = range(1, 65_536)
+
+_known: "WeakKeyDictionary[CollectorRegistry, dict[str, Any]]" = WeakKeyDictionary()
+"""The metrics of each registry by their names there. They stay when an export ends: a counter never goes back."""
 
 _serving: dict[int, Callable[[], None]] = {}
 _starting = threading.Lock()
+_making = threading.Lock()
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_:]")
 
 
 class PrometheusExporter:
     """Keeps a gauge or a counter of each metric in a registry, with the table's URI as the label `table`.
 
     Apache Hudi's `commit.duration` is `hoodie_commit_duration` here. A counter's name ends in `_total`.
+    Raises: Invalid for a prefix with which no name can begin.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY, *, prefix: str = PREFIX) -> None:
-        self._registry, self._prefix = registry, prefix
-        self._known: dict[str, Any] = {}
-        self._making = threading.Lock()
+        if not isinstance(registry, CollectorRegistry):
+            raise Invalid(f"registry={registry!r}: expected a prometheus_client.CollectorRegistry")
+        if not isinstance(prefix, str) or prefix[:1].isdigit():
+            raise Invalid(f"prefix={prefix!r}: expected a text that begins with no digit, as names for Prometheus")
+        self.registry, self.prefix = registry, _NO_NAME.sub("_", prefix)
 
     def __call__(self, event: Event) -> None:
         for metric in metrics_of(event):
@@ -42,33 +52,42 @@ class PrometheusExporter:
                 of_table.set(metric.value)
 
     def _metric(self, name: str, *, is_counter: bool) -> Any:
-        with self._making:
-            if name not in self._known:
+        whole = f"{self.prefix}.{name}" if self.prefix else name
+        shown = _NO_NAME.sub("_", whole.removesuffix(".counter"))
+        with _making:
+            known = _known.setdefault(self.registry, {})
+            if shown not in known:
                 kind = Counter if is_counter else Gauge
-                whole = f"{self._prefix}.{name}" if self._prefix else name
-                shown = re.sub(r"[^A-Za-z0-9_:]", "_", whole.removesuffix(".counter"))
-                self._known[name] = kind(shown, f"pyhudi: {name}", [_LABEL], registry=self._registry)
-            return self._known[name]
+                known[shown] = kind(shown, f"pyhudi: {name}", [_LABEL], registry=self.registry)
+            return known[shown]
 
 
 def export(registry: CollectorRegistry = REGISTRY, *, prefix: str = PREFIX) -> Callable[[], None]:
-    """Put the metrics of this process into a registry from now on. Returns the function that ends this."""
-    return subscribe(PrometheusExporter(registry, prefix=prefix))
+    """Put the metrics of this process into a registry from now on. Returns the function that ends this.
+
+    The metrics stay in the registry as they are then. Another export to it goes on with them; two at a time are one.
+    Raises: Invalid for what is no registry, and for a prefix with which no name can begin.
+    """
+    exporter = PrometheusExporter(registry, prefix=prefix)
+    return subscribe_once((exporter.registry, exporter.prefix), exporter)
 
 
 def serve(port: int, *, prefix: str = PREFIX) -> None:
     """Serve the metrics of this process by HTTP on a port of this machine, once: later calls change nothing.
 
-    Raises: Unavailable where the port is taken.
+    Raises: Invalid for what is no port; Unavailable where the port is taken.
     """
+    if isinstance(port, bool) or not isinstance(port, int) or port not in _PORTS:
+        raise Invalid(f"port={port!r}: expected a whole number from {_PORTS[0]:,} to {_PORTS[-1]:,}")
     with _starting:
         if port not in _serving:
             registry = CollectorRegistry()
+            exporter = PrometheusExporter(registry, prefix=prefix)
             try:
                 server, thread = start_http_server(port, registry=registry)
             except OSError as error:
                 raise Unavailable(f"metrics cannot be served on port {port}: {error}") from error
-            end = export(registry, prefix=prefix)
+            end = subscribe(exporter)
             _serving[port] = lambda: _end(end, server, thread)
 
 

@@ -29,7 +29,7 @@ from pyhudi.metrics import (
     measuring,
     subscribe,
 )
-from pyhudi.metrics.listeners import is_listening
+from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.txn.locks.guard import MemoryGuard
 from tests.concurrency.test_second_writer import watched
@@ -227,3 +227,27 @@ def test_nothing_is_measured_while_nobody_listens(monkeypatch: pytest.MonkeyPatc
     table.clean()
     assert measuring.phase("write") is measuring.phase("place")
     assert measuring.told("memory://t", "clean", time.time) is time.time
+
+
+def test_each_subscription_of_a_function_ends_alone() -> None:
+    heard: list[Event] = []
+    event = LockFreed("memory://t", "upsert", 1)
+    first, second = subscribe(heard.append), subscribe(heard.append)
+    try:
+        tell(event)
+        assert heard == [event, event]
+        first()
+        first()
+        tell(event)
+        assert len(heard) == 3
+    finally:
+        second()
+    tell(event)
+    assert len(heard) == 3
+    assert not is_listening()
+
+
+def test_what_cannot_be_called_is_no_listener() -> None:
+    with pytest.raises(Invalid, match=r"subscribe\(5\): expected a function of an event, found int"):
+        subscribe(5)  # type: ignore[arg-type]
+    assert not is_listening()

@@ -33,7 +33,7 @@ from pyhudi.metrics import (
     prometheus,
 )
 from pyhudi.metrics import opentelemetry as otel
-from pyhudi.metrics.listeners import tell
+from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.options.entries import Kind
 from pyhudi.options.verdicts import find_entry
 from pyhudi.storage.memory import MemoryStorage
@@ -117,6 +117,53 @@ def test_prometheus_replaces_gauges_and_adds_counters() -> None:
     assert registry.get_sample_value("hoodie_lock_acquire_success_total", of_table) == 1
 
 
+def test_prometheus_goes_on_with_what_a_registry_has(caplog: pytest.LogCaptureFixture) -> None:
+    """A second export to a registry failed at every event, and its metrics stood still."""
+    registry, of_table = CollectorRegistry(), {"table": URI}
+
+    def landed() -> float | None:
+        return registry.get_sample_value("hoodie_commit_success_total", of_table)
+
+    first, second = prometheus.export(registry), prometheus.export(registry)
+    try:
+        tell(WRITE)
+        assert landed() == 1, "an event counts once"
+        first()
+        first()
+        tell(WRITE)
+        assert landed() == 2, "the other export goes on"
+    finally:
+        first()
+        second()
+    tell(WRITE)
+    assert landed() == 2
+
+    ends = [
+        prometheus.export(registry),
+        prometheus.export(registry, prefix="a-b"),
+        prometheus.export(registry, prefix="a b"),
+    ]
+    second()
+    tell(WRITE)
+    for end in ends:
+        end()
+    assert landed() == 3
+    assert registry.get_sample_value("a_b_commit_success_total", of_table) == 1
+    assert not is_listening()
+    assert not caplog.records
+
+
+def test_prometheus_refuses_what_no_metrics_can_be_kept_in() -> None:
+    with pytest.raises(Invalid, match=r"prefix='1x': expected a text that begins with no digit"):
+        prometheus.export(CollectorRegistry(), prefix="1x")
+    with pytest.raises(Invalid, match=r"registry=5: expected a prometheus_client\.CollectorRegistry"):
+        prometheus.export(5)  # type: ignore[arg-type]
+    for port in (70_000, -1, 0, True, "x", 9090.0):
+        with pytest.raises(Invalid, match=r"port=.*: expected a whole number from 1 to 65,535"):
+            prometheus.serve(port)  # type: ignore[arg-type]
+    assert not is_listening()
+
+
 def test_prometheus_has_other_prefixes_and_none() -> None:
     for prefix, name in (("trips", "trips_commit_duration"), ("", "commit_duration"), ("a-b", "a_b_commit_duration")):
         registry = CollectorRegistry()
@@ -145,6 +192,27 @@ def test_opentelemetry_replaces_gauges_and_adds_counters() -> None:
     }
     assert found["hoodie.commit.totalrecordswritten"] == [({"table": URI}, 8)]
     assert found["hoodie.commit.success.counter"] == [({"table": URI}, 3)]
+    provider.shutdown()
+
+
+def test_two_exports_to_opentelemetry_count_an_event_once() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    ends = [otel.export(provider), otel.export(provider)]
+    tell(WRITE)
+    for end in ends:
+        end()
+    end = otel.export(provider)
+    tell(WRITE)
+    end()
+
+    data = reader.get_metrics_data()
+    assert data is not None
+    (scope,) = (scope for resource in data.resource_metrics for scope in resource.scope_metrics)
+    (landed,) = (metric for metric in scope.metrics if metric.name.endswith("success.counter"))
+    with pytest.raises(Invalid, match=r"provider=5: expected a MeterProvider"):
+        otel.export(5)  # type: ignore[arg-type]
+    assert [point.value for point in landed.data.data_points] == [2]  # type: ignore[union-attr]
     provider.shutdown()
 
 
