@@ -30,7 +30,16 @@ from pyhudi.options.read_options import (
     ReadRequest,
     read_request_from_options,
 )
-from pyhudi.options.resolve import PAYLOAD_CLASS, find_fact, is_delete_payload, merge_options, without_others
+from pyhudi.options.resolve import (
+    OPERATION,
+    PARTITIONS_TO_DELETE,
+    PAYLOAD_CLASS,
+    find_fact,
+    is_delete_payload,
+    merge_options,
+    without_operation,
+    without_others,
+)
 from pyhudi.options.table_facts import Fact, FactValue
 from pyhudi.options.verdicts import find_entry
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -51,8 +60,6 @@ from pyhudi.write.settings import WriteSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_OPERATION = "hoodie.datasource.write.operation"
-_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _DELETES = ("delete", "delete_partition")
 _OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
 _BOOTSTRAP = "bootstrap"
@@ -122,7 +129,7 @@ def save_dataframe(
         _bootstrap(dataframe, path, mode, merged)
         return
     if operation in _DELETES and mode.lower() != "append":
-        raise Invalid(f"mode '{mode}': expected 'append' with {_OPERATION}='{operation}', which deletes what is stored")
+        raise Invalid(f"mode '{mode}': expected 'append' with {OPERATION}='{operation}', which deletes what is stored")
 
     exists = HudiTable.exists(path)
     if operation in _DELETES and not exists:
@@ -165,7 +172,7 @@ def _bootstrap(dataframe: "DataFrame", path: str, mode: str, options: Mapping[st
             return
         raise Invalid(f"{path}: expected no table to bootstrap, found one; choose another path, or delete the table")
     new = _new_table(options)
-    bootstrap_by_options(dataframe, path, new, {k: v for k, v in options.items() if k != _OPERATION})
+    bootstrap_by_options(dataframe, path, new, {k: v for k, v in options.items() if k != OPERATION})
 
 
 def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
@@ -176,10 +183,10 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     load_named(options)
     merged = merge_options(write=options, opened=None, table={})
     if _operation(merged) == _BOOTSTRAP:
-        raise Invalid(f"{_OPERATION}='{_BOOTSTRAP}': makes a table of files once; expected an operation that adds rows")
+        raise Invalid(f"{OPERATION}='{_BOOTSTRAP}': makes a table of files once; expected an operation that adds rows")
     AfterCommitSettings.from_options(merged)
     if HudiTable.exists(path):
-        HudiTable.open(path)._handle.prepare({k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)})
+        HudiTable.open(path)._handle.prepare(without_operation(merged))
         return
     WriteSettings.from_options(merged)
     refuse_unwritable_keys(new_table_properties(_new_table(merged)), None)
@@ -189,13 +196,13 @@ def _write(
     table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str], call: WriteCall
 ) -> None:
     operation = _operation_without_keys(table, dataframe, operation, options)
-    call_options = {k: v for k, v in options.items() if k not in (_OPERATION, _TO_DELETE)}
+    call_options = without_operation(options)
     if call is NO_CALL:  # a stream compacts beside its batches
         call_options |= compaction_of_batches(table.table_type, {**table.properties, **call_options})
     said = replace(call, options=call_options)
 
     if operation == "delete_partition":
-        named = options.get(_TO_DELETE, "")
+        named = options.get(PARTITIONS_TO_DELETE, "")
         chosen = (
             table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options)
         )
@@ -226,7 +233,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
         operation = _operation_without_keys(table, dataframe, operation, options)
         config = table_config(table.properties, path=path)
         refuse_without_keys(config, Operation(operation.upper()), settings, dataframe.columns)
-        call_options = {name: text for name, text in options.items() if name not in (_OPERATION, _TO_DELETE)}
+        call_options = without_operation(options)
         as_first = _as_first_write(operation, settings, makes_keys=not table.record_key)
         said = replace(call, options={**call_options, **as_first})
         writes.write(table._handle, Operation.INSERT_OVERWRITE_TABLE, dataframe, said)
@@ -285,7 +292,7 @@ def _operation_without_keys(
 
     Seen: so does 1.0.2 where it makes keys up: rows of a query, with their keys, are changed, others are added.
     """
-    if options.get(_OPERATION) or table.record_key:
+    if options.get(OPERATION) or table.record_key:
         return operation
     return "upsert" if RECORD_KEY in dataframe.columns else "bulk_insert"
 
@@ -295,9 +302,9 @@ def _operation(options: Mapping[str, str]) -> str:
 
     Seen: 1.0.2 takes an upsert for an insert where duplicates are to be dropped or refused, named or by default.
     """
-    operation = options.get(_OPERATION, "").lower() or "upsert"
+    operation = options.get(OPERATION, "").lower() or "upsert"
     if operation not in _CALLS:
-        raise Invalid(f"{_OPERATION}='{operation}': this release writes {', '.join(_CALLS)}")
+        raise Invalid(f"{OPERATION}='{operation}': this release writes {', '.join(_CALLS)}")
     if operation == "upsert" and WriteSettings.from_options(options).insert_duplicates != "none":
         return "insert"
     return operation

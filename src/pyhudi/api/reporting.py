@@ -11,6 +11,7 @@ from pyhudi.errors import Unsupported
 from pyhudi.metrics.events import WriteDone, WriteFailed
 from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.metrics.measuring import WriteMeasures, measured_write
+from pyhudi.options.resolve import refuse_other_operation
 from pyhudi.options.values import OptionValues, count, flag
 from pyhudi.write.operation import WriteResult
 
@@ -67,7 +68,8 @@ def told_write(
     write: Callable[Concatenate[TableHandle, P], WriteResult], handle: TableHandle, operation: str,
     options: Mapping[str, object] | None,
 ) -> Callable[P, WriteResult]:  # fmt: skip
-    """`write` on a table, of which listeners are told."""
+    """`write` on a table, of which listeners are told. Raises: Invalid for options of another operation."""
+    refuse_other_operation(options, operation)
 
     @wraps(write)
     def run(*arguments: P.args, **named: P.kwargs) -> WriteResult:

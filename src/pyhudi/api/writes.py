@@ -20,7 +20,7 @@ from pyhudi.metrics.events import Replanned
 from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.metrics.measuring import count_retry
 from pyhudi.options.arguments import several_texts
-from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
+from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload, without_operation
 from pyhudi.services.after_commit import (
     AfterCommitSettings,
     cluster_after_turn,
@@ -227,7 +227,7 @@ def expire_partitions(handle: TableHandle, options: Mapping[str, object] | None,
         choose(handle.access.snapshot())
         return ExpiryResult(None, None, plan.expired, plan.kept, plan.reason or "a dry run deletes nothing")
 
-    done = delete_chosen(handle, choose, WriteCall(options))
+    done = delete_chosen(handle, choose, WriteCall(without_operation(options or {})))
     return ExpiryResult(done.requested, done.completed, plan.expired, plan.kept, plan.reason)
 
 

@@ -4,7 +4,7 @@ import difflib
 import logging
 import threading
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, Unsupported
@@ -16,9 +16,13 @@ from pyhudi.options.verdicts import fact_names, find_entry
 
 __all__ = ["check_known", "check_table_facts", "find_fact", "merge_options", "option_texts"]
 
+T = TypeVar("T")
+
 COMMIT_METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 COMMIT_METADATA_PREFIX_DEFAULT = "_"
 PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
+OPERATION = "hoodie.datasource.write.operation"
+PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 
 _log = logging.getLogger("pyhudi")
 _named: set[str] = set()
@@ -144,6 +148,31 @@ def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
 def is_delete_payload(text: str) -> bool:
     """Whether a payload class makes every row of the write a delete."""
     return short_class_name(text) == DELETE_PAYLOAD
+
+
+def refuse_other_operation(options: Mapping[str, object] | None, operation: str) -> None:
+    """Refuse options of a call that name another operation than the call carries out. `operation`: such as `upsert`.
+
+    Options of a handle and a table's properties have no say: they count for calls of every operation.
+    Raises: Invalid.
+    """
+    given = options if isinstance(options, Mapping) else {}  # anything else is refused where options are merged
+    asked, named = (str(given.get(name, "")).strip() for name in (OPERATION, PARTITIONS_TO_DELETE))
+    if asked and asked.lower() != operation:
+        raise Invalid(
+            f"option '{OPERATION}'='{asked}': this call is of the operation '{operation}'; leave the option out, or "
+            "make the call of the other operation"
+        )
+    if named:
+        raise Invalid(
+            f"option '{PARTITIONS_TO_DELETE}'='{named}': HudiTable.delete_partitions takes the partitions as its "
+            "argument; leave the option out"
+        )
+
+
+def without_operation(options: Mapping[str, T]) -> dict[str, T]:
+    """The options without those that choose a write's operation, for a caller that has chosen it."""
+    return {name: value for name, value in options.items() if name not in (OPERATION, PARTITIONS_TO_DELETE)}
 
 
 def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | None = None) -> dict[str, str]:

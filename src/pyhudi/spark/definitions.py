@@ -19,6 +19,7 @@ from pyhudi.engine.spark.sql.catalog import CATALOG, CatalogEntry, SessionCatalo
 from pyhudi.engine.spark.sql.columns import nullable, parsed_columns, refuse_collations, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.options.resolve import without_operation
 from pyhudi.spark.alterations import change_columns
 from pyhudi.spark.entries.kept import is_kept, keep_entry, names_beside, stands_beside
 from pyhudi.spark.entries.new import put_entry
@@ -113,7 +114,9 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
         if not session.is_classic:
             refuse_unshared(session.spark, table._access.location)  # the server may see another folder there
         if rows is not None:
-            table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
+            table.bulk_insert(
+                rows.select(*_own(rows.columns)), options=without_operation(session.options_of_writes(None))
+            )
         put_entry(
             session, table, (database, name), path=path, is_managed=is_managed, columns=columns,
             properties=statement.properties, comment=statement.comment,

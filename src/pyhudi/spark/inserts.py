@@ -14,12 +14,13 @@ from pyhudi.engine.spark.sql.partition_values import in_type_of
 from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.options.resolve import without_operation
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Insert, PartitionValue, read_insert
 from pyhudi.sql.heads import Head
-from pyhudi.sql.insert_settings import OF_SQL, OPERATION, InsertSettings, asked_operation
+from pyhudi.sql.insert_settings import OF_SQL, InsertSettings, asked_operation
 from pyhudi.sql.words import quoted_name
 from pyhudi.write.settings import WriteSettings
 
@@ -126,7 +127,7 @@ def write_rows(
     stated = {**session.write_options(entry), **(options or {})}
     settings = InsertSettings.from_options(stated)
     asked = asked_operation({**session.session_options, **(options or {})})  # not as a property: as in 1.2.0
-    given = {name: text for name, text in stated.items() if name not in (*OF_SQL, OPERATION)}
+    given = {name: text for name, text in without_operation(stated).items() if name not in OF_SQL}
     if asked == "insert_overwrite_table":
         table.insert_overwrite_table(rows, options=given)
         return

@@ -13,7 +13,7 @@ from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.options.metastore_sync import refuse_another_name, without_sync
-from pyhudi.options.resolve import without_others
+from pyhudi.options.resolve import OPERATION, without_operation, without_others
 from pyhudi.options.table_facts import Fact
 from pyhudi.options.verdicts import fact_names
 from pyhudi.spark.definitions import columns_text, make_table
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from pyhudi.engine.spark.sql.writer_hooks import StatedTable
 
-_OPERATION = "hoodie.datasource.write.operation"
 _APPENDS, _MAKES = ("append",), ("create", "createOrReplace")
 
 
@@ -98,7 +97,7 @@ class TableCalls:
                 opened = session.open(entry)
                 typed = _typed(opened, rows, by_name=True)
                 (opened.insert_overwrite if opened.partition_by else opened.insert_overwrite_table)(
-                    typed, options=_options(table)
+                    typed, options=without_operation(_options(table))
                 )
                 keep_entry(session, entry)
             case "replace" | "createOrReplace":
@@ -108,7 +107,9 @@ class TableCalls:
                 raise Invalid(f"writeTo('{table.name}').create(): a table of this name is there already; use append()")
             case _:  # overwrite
                 opened = session.open(entry)
-                overwrite_where(session, opened, _typed(opened, rows, by_name=True), condition, _options(table))
+                overwrite_where(
+                    session, opened, _typed(opened, rows, by_name=True), condition, without_operation(_options(table))
+                )
                 keep_entry(session, entry)
         return True
 
@@ -158,7 +159,7 @@ class TableCalls:
     def _make(self, session: SqlSession, rows: DataFrame, table: StatedTable, name: Name) -> None:
         options = {key: str(value) for key, value in table.options.items()}
         location = options.pop("path", None)
-        options.pop(_OPERATION, None)  # a first write has nothing to change
+        options.pop(OPERATION, None)  # a first write has nothing to change
         statement = CreateTable(
             name=name,
             is_lenient=False,
@@ -172,7 +173,7 @@ class TableCalls:
 
 
 def _append(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table: StatedTable) -> None:
-    if table.options.get(_OPERATION):
+    if table.options.get(OPERATION):
         save_dataframe(rows, entry.path, "append", {**session.session_options, **_options(table)})
     else:
         _write(session, entry, rows, table, by_name=True, overwrites=False)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias, cast, get_args
 
 from pyhudi.errors import Invalid
+from pyhudi.options.resolve import OPERATION
 from pyhudi.options.values import OptionValues, choice, flag
 
 InsertOperation: TypeAlias = Literal["", "insert", "upsert", "bulk_insert"]
@@ -68,8 +69,6 @@ class InsertSettings:
 
 OF_SQL: Final = frozenset(field.metadata["option"] for field in InsertSettings.__dataclass_fields__.values())
 """The names of these options. A write does not know them."""
-
-OPERATION: Final = "hoodie.datasource.write.operation"
 
 
 def asked_operation(options: Mapping[str, str]) -> AskedOperation:

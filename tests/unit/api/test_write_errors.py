@@ -31,6 +31,58 @@ def table(storage: MemoryStorage) -> HudiTable:
     return table
 
 
+OPERATION = "hoodie.datasource.write.operation"
+TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+
+CALLS: dict[str, Callable[[HudiTable, Mapping[str, object]], object]] = {
+    "upsert": lambda t, options: t.upsert(arrow([ROW]), options=options),
+    "insert": lambda t, options: t.insert(arrow([ROW]), options=options),
+    "bulk_insert": lambda t, options: t.bulk_insert(arrow([ROW]), options=options),
+    "insert_overwrite": lambda t, options: t.insert_overwrite(arrow([ROW]), options=options),
+    "insert_overwrite_table": lambda t, options: t.insert_overwrite_table(arrow([ROW]), options=options),
+    "delete": lambda t, options: t.delete(arrow([ROW]), options=options),
+    "delete ": lambda t, options: t.delete(where="id = 'k'", options=options),
+    "delete_partition": lambda t, options: t.delete_partitions(["oslo"], options=options),
+    "upsert ": lambda t, options: t.update({"v": "v + 1"}, options=options),
+    "upsert  ": lambda t, options: t.merge(arrow([ROW]), when_matched_update=True, options=options),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_options_of_a_call_that_name_another_operation_are_refused(
+    storage: MemoryStorage, table: HudiTable, call: str
+) -> None:
+    """`table.upsert(rows, options={"….operation": "delete"})` upserted."""
+    operation = call.strip()
+    other = "insert" if operation == "delete" else "delete"
+    upgrades = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"}
+    before = dump(storage)
+    for options, said in (
+        (
+            {OPERATION: other, **upgrades},
+            f"option '{OPERATION}'='{other}': this call is of the operation '{operation}'",
+        ),
+        ({TO_DELETE: "oslo"}, f"option '{TO_DELETE}'='oslo': HudiTable.delete_partitions takes the partitions"),
+    ):
+        with pytest.raises(Invalid) as error:
+            CALLS[call](table, options)
+        assert said in str(error.value)
+        assert dump(storage) == before
+
+    CALLS[call](table, {OPERATION: f" {operation.upper()} ", TO_DELETE: " "})
+    assert dump(storage) != before
+
+
+def test_an_operation_that_a_handle_or_a_table_states_is_no_call_s(storage: MemoryStorage) -> None:
+    table = Handles(storage).create(properties={OPERATION: "bulk_insert"})
+    table.upsert(arrow([ROW]))
+    opened = HudiTable.open(table.path, storage=storage, options={OPERATION: "insert"})
+    opened.upsert(arrow([ROW]), options={"hoodie.partition.ttl.inline": "true", OPERATION: "upsert"})
+    opened.expire_partitions(options={OPERATION: "upsert"})
+    opened.delete(arrow([ROW]))
+    assert opened.scan().count() == 0
+
+
 def changed(column: str, values: list[Any], kind: pa.DataType | None = None) -> pa.Table:
     """Two good rows, but for one column."""
     rows = arrow([ROW, Row("l", "oslo", 2, 2)])

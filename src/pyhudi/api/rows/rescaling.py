@@ -10,6 +10,7 @@ from pyhudi.api.writes import WriteCall, WriteCourse
 from pyhudi.errors import Invalid
 from pyhudi.format.keys.bucket_counts import BucketCounts, parse_rules
 from pyhudi.index.bucket_counts import count_by_partition
+from pyhudi.options.resolve import without_operation
 from pyhudi.table.facts.bucket_facts import (
     BUCKET_COUNT_DEFAULT,
     BUCKET_COUNT_MAX,
@@ -89,7 +90,8 @@ def _rescale_buckets(
         return RescaleResult(requested=None, completed=None)
 
     changed: dict[str, tuple[int, int]] = {}
-    result = told_write(_rescale, handle, Operation.INSERT_OVERWRITE.value.lower(), call.options)(wanted, changed, call)
+    options = without_operation(call.options or {})
+    result = told_write(_rescale, handle, Operation.INSERT_OVERWRITE.value.lower(), options)(wanted, changed, call)
     return RescaleResult(
         requested=result.requested, completed=result.completed, partitions=changed, rows=result.inserted
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.service_calls.process import run
 from pyhudi.api.table import HudiTable
+from pyhudi.options.resolve import without_operation
 from pyhudi.options.values import OptionValues
 from pyhudi.services.after_commit import SERVICES_ENABLED, AfterCommitSettings
 from pyhudi.spark.streams.ending import WORK
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("pyhudi")
-
-_NOT_OF_SERVICES = ("hoodie.datasource.write.operation", "hoodie.datasource.write.partitions.to.delete")
 
 
 class CompactionBeside:
@@ -30,7 +29,7 @@ class CompactionBeside:
 
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         self._path = path
-        self._options = {name: text for name, text in options.items() if name not in _NOT_OF_SERVICES}
+        self._options = without_operation(options)
         self._is_off = not OptionValues(options).flag(SERVICES_ENABLED, True)
         self._thread: threading.Thread | None = None
 
