@@ -146,7 +146,7 @@ def plain_array(array: pa.Array) -> pa.Array:
     """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        return plain_array(array.storage)
+        return array.storage.cast(pa.bool_()) if kind.extension_name == "arrow.bool8" else plain_array(array.storage)
 
     if pa.types.is_dictionary(kind):
         return plain_array(array.dictionary).take(array.indices)

@@ -42,6 +42,9 @@ _REFUSED = (
     (pa.types.is_null, "the type that its values will have"),
 )
 
+_CASTS_BENEATH = {"pandas.period": "text or a timestamp"}
+"""Name of an extension type -> what to cast it to, where that is not the type beneath."""
+
 # Avro's promotions. Spec: Apache Avro 1.11, "Schema Resolution".
 _PROMOTIONS = {
     pa.int32(): (pa.int64(), pa.float32(), pa.float64()),
@@ -56,7 +59,7 @@ def canonical_arrow(schema: pa.Schema) -> pa.Schema:
     """The schema with the types in which a table keeps such columns. Nullability stays, metadata is dropped.
 
     Small integers widen. Large and view types become plain. Dictionaries become their values. Timestamps become
-    microseconds, in UTC whatever their zone was.
+    microseconds, in UTC whatever their zone was. UUIDs become their 16 bytes, JSON its text.
     Raises: Invalid for a type that a table cannot have, with the cast to make; Invalid for two columns of one name.
     """
     refuse_deep_types(schema)
@@ -140,10 +143,10 @@ def _fields(fields: list[pa.Field], path: str) -> list[pa.Field]:
 
 
 def _canonical(kind: pa.DataType, path: str) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):  # it may have no hash
+        return _beneath(kind, path)
     if kind in _KEPT:
         return kind
-    if isinstance(kind, pa.BaseExtensionType):
-        return _canonical(kind.storage_type, path)
     for is_kind, replacement in _REPLACED:
         if is_kind(kind):
             return replacement
@@ -154,6 +157,16 @@ def _canonical(kind: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_decimal(kind):
         return _decimal(kind, path)
     return _nested(kind, path)
+
+
+def _beneath(kind: pa.DataType, path: str) -> pa.DataType:
+    """The type for an extension type, where its values beneath mean the same without it. Raises: Invalid otherwise."""
+    if kind.extension_name == "arrow.bool8":
+        return pa.bool_()
+    if kind.extension_name in ("arrow.uuid", "arrow.json"):
+        return _canonical(kind.storage_type, path)
+    cast = _CASTS_BENEATH.get(kind.extension_name, kind.storage_type)
+    raise Invalid(f"column '{path}' of type {kind}: no such type in a table; cast it to {cast}")
 
 
 def _decimal(kind: pa.DataType, path: str) -> pa.DataType:
