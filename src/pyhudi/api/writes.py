@@ -373,11 +373,19 @@ def _callback(handle: TableHandle, call: WriteCall) -> CommitCallback | None:
 def _tell(
     handle: TableHandle, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None
 ) -> None:
-    """Tell whoever wants to know of a write that is done."""
+    """Tell whoever wants to know of a write that is done.
+
+    What they raise is a line in the log: the write has landed, and whoever repeats it would write its rows twice.
+    """
     if callback is not None and result.requested is not None:
         tell_of_commit(callback, handle.access.snapshot, result.requested)
-    if on_commit is not None:
+    if on_commit is None:
+        return
+    try:
         on_commit(result)
+    except Exception as error:  # the caller's own, of any kind
+        what = f"{type(error).__name__}: {error}"
+        log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, what, exc_info=error)
 
 
 def _source(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[TableAccess, WriteSource]:

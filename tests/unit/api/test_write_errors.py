@@ -9,10 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import HudiTable, WriteResult
+from pyhudi.api.writes import OnCommit
 from pyhudi.errors import HudiError, Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
+from pyhudi.metrics import subscribe
+from pyhudi.metrics.events import WriteDone, WriteFailed
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import SCHEMA, Handles, Row, arrow, dump, read_rows
 
@@ -345,10 +348,42 @@ def test_an_empty_commit_is_made_unless_it_is_not_wanted(storage: MemoryStorage,
     assert dump(storage) == before
 
 
-def test_an_error_in_the_callers_callback_comes_after_the_commit(table: HudiTable) -> None:
-    def fail(result: object) -> None:
-        raise RuntimeError("the caller's own")
+COMPACTS = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+TELLING: dict[str, Callable[[HudiTable, OnCommit], WriteResult]] = {
+    "upsert": lambda t, tell: t.upsert(arrow([ROW]), options=COMPACTS, on_commit=tell),
+    "update": lambda t, tell: t.update({"v": "v + 1"}, options=COMPACTS, on_commit=tell),
+    "delete where": lambda t, tell: t.delete(where="city = 'oslo'", options=COMPACTS, on_commit=tell),
+    "delete_partitions": lambda t, tell: t.delete_partitions(["oslo"], on_commit=tell),
+}
 
-    with pytest.raises(RuntimeError, match="the caller's own"):
-        table.upsert(arrow([Row("l", "oslo", 1, 1)]), on_commit=fail)
+
+@pytest.mark.parametrize("call", TELLING)
+def test_an_error_in_the_callers_callback_is_a_line_in_the_log(call: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A write that has landed must not look like one that failed: whoever repeats an insert has its rows twice."""
+    table = Handles(MemoryStorage()).create(table_type="MERGE_ON_READ")
+    table.upsert(arrow([ROW]))
+    told: list[object] = []
+
+    def fail(result: WriteResult) -> None:
+        raise RuntimeError(f"the caller's own, of {result.operation}")
+
+    end = subscribe(told.append)
+    try:
+        result = TELLING[call](table, fail)
+    finally:
+        end()
+
+    assert table.timeline()[-1 if call == "delete_partitions" else -2].requested == result.requested
+    assert call == "delete_partitions" or table.timeline()[-1].action == "commit", "the compaction that was due ran"
+    assert [type(one) for one in told if isinstance(one, WriteDone | WriteFailed)] == [WriteDone]
+    (line,) = [record.getMessage() for record in caplog.records if "on_commit" in record.getMessage()]
+    assert f"commit '{result.requested}' landed, but on_commit failed: RuntimeError: the caller's own" in line
+
+
+def test_an_interrupt_in_the_callers_callback_is_one(table: HudiTable) -> None:
+    def interrupt(result: WriteResult) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.upsert(arrow([Row("l", "oslo", 1, 1)]), on_commit=interrupt)
     assert len(read_rows(table.scan().to_arrow())) == 2
