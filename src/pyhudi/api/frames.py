@@ -112,11 +112,14 @@ def arrow_schema(schema: Any) -> pa.Schema:
     """Anything with an Arrow schema as a `pyarrow.Schema`."""
     if isinstance(schema, pa.Schema):
         return schema
-    if hasattr(schema, "__arrow_c_schema__"):
+    if not hasattr(schema, "__arrow_c_schema__"):
+        raise Invalid(
+            f"schema of type {type(schema).__qualname__}: expected a pyarrow.Schema or anything with __arrow_c_schema__"
+        )
+    try:
         return pa.schema(schema)
-    raise Invalid(
-        f"schema of type {type(schema).__qualname__}: expected a pyarrow.Schema or anything with __arrow_c_schema__"
-    )
+    except (pa.ArrowException, TypeError) as error:  # a type or a field has this method, too
+        raise Invalid(f"schema of type {type(schema).__qualname__}: expected that of a table, found {error}") from error
 
 
 def spark_engine() -> ModuleType:

@@ -40,9 +40,7 @@ def merge_options(
     Raises: Invalid for an unknown name, a value that is no text, number or bool, or two spellings of one name
     with two values in one source; Unsupported for a promise that this release cannot keep.
     """
-    sources = (table, {} if opened is None else opened, {} if write is None else write)
-    if not all(isinstance(source, Mapping) for source in sources):
-        return _merged(write, opened, table)
+    sources = (table, _mapping(opened), _mapping(write))
     if not all(isinstance(value, str | int | float) for source in sources for value in source.values()):
         return _merged(write, opened, table)
     stated = tuple(tuple((name, type(value), value) for name, value in source.items()) for source in sources)
@@ -182,12 +180,11 @@ def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | N
     commit's metadata, and may be anything.
     Raises: Invalid, as `merge_options` says.
     """
-    if given is not None and not isinstance(given, Mapping):
-        raise Invalid(f"options {given!r}: expected a mapping of names to values, found {type(given).__name__}")
-    own = _metadata_prefix(given) if metadata_prefix is None or COMMIT_METADATA_PREFIX in (given or {}) else ""
+    given = _mapping(given)
+    own = _metadata_prefix(given) if metadata_prefix is None or COMMIT_METADATA_PREFIX in given else ""
     texts: dict[str, str] = {}
     spelled: dict[str, str] = {}
-    for name, value in (given or {}).items():
+    for name, value in given.items():
         if not isinstance(name, str):
             raise Invalid(f"option {name!r}: expected a name as text, found {type(name).__name__}")
 
@@ -203,6 +200,13 @@ def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | N
             )
         texts[newest], spelled[newest] = text, name
     return texts
+
+
+def _mapping(given: Mapping[str, object] | None) -> Mapping[str, object]:
+    """The options of one source. Raises: Invalid for what are none."""
+    if given is not None and not isinstance(given, Mapping):
+        raise Invalid(f"options {given!r}: expected a mapping of names to values, found {type(given).__name__}")
+    return {} if given is None else given
 
 
 def check_value(name: str, text: str, entry: Entry) -> None:

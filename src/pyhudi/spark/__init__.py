@@ -6,6 +6,7 @@ from pyhudi.api.datasource import load_table
 from pyhudi.api.rows.frame_merges import carry_merges
 from pyhudi.engine.spark.classes import classes_of
 from pyhudi.engine.spark.register import wrap_readers_and_writers
+from pyhudi.engine.spark.session import check_session
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
 from pyhudi.spark.entries.sync import PathWrites
 from pyhudi.spark.foreign_files import refuse_folder
@@ -32,6 +33,7 @@ def register(spark: "SparkSession") -> None:
         df.write.format("hudi").options(**hoodie_options).mode("append").save(path)
         spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
     """
+    check_session(spark)
     classes = classes_of(type(spark))
     session_of = register_sql(spark, classes)
     carry_merges(type(spark), FrameMerges(session_of))

@@ -30,13 +30,22 @@ def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, s
     except UnicodeEncodeError as error:
         raise Invalid(f"path {text!r}: expected text that can be a name of a file: {error}") from error
     parsed = parse_uri(text)
-    options = tuple(sorted((storage_options or {}).items()))
-    for name, value in options:
-        if not isinstance(value, str):
-            raise Invalid(f"storage_options of {parsed.uri!r}: '{name}': expected text, found {type(value).__name__}")
+    options = _option_texts(parsed.uri, storage_options)
     if isinstance(parsed, LocalUri | MemoryUri):
         _refuse_options(parsed.uri, options)
     return StorageLocation(parsed.uri, options)
+
+
+def _option_texts(uri: str, given: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """The options by name. An error does not show a value, because it may be a secret."""
+    if given is not None and not isinstance(given, Mapping):
+        raise Invalid(f"storage_options of {uri!r}: expected a mapping of names to texts, found {type(given).__name__}")
+    for name, value in (given or {}).items():
+        if not isinstance(name, str):
+            raise Invalid(f"storage_options of {uri!r}: expected names as text, found {name!r}")
+        if not isinstance(value, str):
+            raise Invalid(f"storage_options of {uri!r}: '{name}': expected text, found {type(value).__name__}")
+    return tuple(sorted((given or {}).items()))
 
 
 def open_storage(location: StorageLocation) -> Storage:

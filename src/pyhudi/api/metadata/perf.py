@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from pyhudi.errors import Invalid
 from pyhudi.metadata.kinds.registry import LISTING
 from pyhudi.metadata.store.files_partition import read_files_partition
 from pyhudi.metadata.store.table import MetadataTable
@@ -56,7 +57,12 @@ class ListingTimes:
 def time_listings(
     snapshot: Snapshot, table: MetadataTable, *, partitions_max: int, on_progress: Callable[[int, int], None]
 ) -> ListingTimes:
-    """Both listings side by side. Requests of the storage's: every folder twice, and the timed partitions' a row."""
+    """Both listings side by side. Requests of the storage's: every folder twice, and the timed partitions' a row.
+
+    Raises: Invalid for a number of partitions that is none.
+    """
+    if isinstance(partitions_max, bool) or not isinstance(partitions_max, int) or partitions_max < 1:
+        raise Invalid(f"partitions_max={partitions_max!r}: expected a whole number of at least 1")
     manifest = _manifest(table)
     started = time.perf_counter()
     known = read_files_partition(table, snapshot.timeline)
@@ -172,7 +178,7 @@ def _manifest(table: MetadataTable) -> tuple[tuple[str, int], ...]:
 
 def _spread(partitions: Sequence[str], count_max: int) -> list[str]:
     """At most so many of them, evenly spread, the first among them."""
-    step = max(1, -(-len(partitions) // max(1, count_max)))
+    step = max(1, -(-len(partitions) // count_max))
     return list(partitions[::step])
 
 

@@ -197,7 +197,8 @@ class _Served:
         self.uri = hide_secrets(self._handle.access.location.uri)
 
     def check_options(self) -> None:
-        """Raises: Invalid, Unsupported for options that no service of the table takes."""
+        """Raises: Invalid, Unsupported for options that no service of the table takes, and for what is no session."""
+        self._handle.access_through(self._spark)
         _, merged, _ = self._handle.prepare(self._options)
         AfterCommitSettings.from_options(merged)
 

@@ -53,7 +53,8 @@ def session_access(access: TableAccess, spark: SparkSession) -> TableAccess:
 
 
 def refuse_unshared(spark: SparkSession, location: StorageLocation) -> None:
-    """Refuse a storage that only this process can reach. Raises: Invalid."""
+    """Refuse a storage that only this process can reach, and what is no session. Raises: Invalid."""
+    check_session(spark)
     if location.uri.startswith("memory:"):
         raise Invalid(
             f"{location.uri}: expected a storage that Spark's workers can reach, found this process's memory; "
@@ -61,6 +62,12 @@ def refuse_unshared(spark: SparkSession, location: StorageLocation) -> None:
         )
     if not is_classic(spark):
         refuse_unseen(spark, location)
+
+
+def check_session(spark: object) -> None:
+    """Raises: Invalid for anything but a session, classic or Connect."""
+    if not any(kind.__name__ == "SparkSession" for kind in type(spark).__mro__):
+        raise Invalid(f"spark={spark!r}: expected a SparkSession, found {type(spark).__name__}")
 
 
 def driver_zone(spark: SparkSession) -> tzinfo:
