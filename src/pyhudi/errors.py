@@ -38,7 +38,12 @@ _SECRET = r"(?:passw|secret|token|credential|(?:api|access|account)[._-]?key|\bs
 
 _HIDDEN = (
     # user and password of a URL; an Azure container stands in the same part of a URL, and is shown
-    (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://)(?![^/\s'\"]*@[^/\s'\"]*\.core\.windows\.net)[^/\s'\"]*@"), r"\1***@"),
+    (
+        re.compile(
+            r"(\b(?!(?:abfss?|wasbs?|az|azure)://[^:/@\s'\"]*@)[a-z][a-z0-9+.-]*://)[^/\s'\"]*@", re.IGNORECASE
+        ),
+        r"\1***@",
+    ),
     # the query of a URL: signatures and tokens
     (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*[^\s'\":;,)]"), r"\1?***"),
     # the value of an option whose name says that it is secret, as messages show options

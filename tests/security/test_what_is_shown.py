@@ -56,6 +56,8 @@ SHOWN = {
     "cannot read 'https://h/t?sig=abc&x=1'; call again": "cannot read 'https://h/t?***'; call again",
     "http://a:b@c/?d=e f": "http://***@c/?*** f",
     "abfss://files@account.dfs.core.windows.net/t?sig=1": "abfss://files@account.dfs.core.windows.net/t?***",
+    "abfss://files@other.host/t?sig=1": "abfss://files@other.host/t?***",
+    "abfss://user:pass@account.dfs.core.windows.net/t": "abfss://***@account.dfs.core.windows.net/t",
     "option 'fs.s3a.secret.key'='abc': expected": "option 'fs.s3a.secret.key'='***': expected",
     "option 'callback.http.api.key'='abc'": "option 'callback.http.api.key'='***'",
     "option 'hoodie.datasource.write.recordkey.field'='id'": "option 'hoodie.datasource.write.recordkey.field'='id'",

@@ -43,6 +43,13 @@ _FSSPEC_NAMES = {
 }
 """The option names of fsspec's drivers, for options that obstore names differently."""
 
+_ONELAKE = "fabric.microsoft.com"
+_LOGINS = {
+    "core.chinacloudapi.cn": "https://login.chinacloudapi.cn",
+    "core.usgovcloudapi.net": "https://login.microsoftonline.us",
+}
+"""Where Azure's other clouds give their tokens."""
+
 _CLIENT_NAMES = frozenset(
     {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_ca_certificate", "proxy_excludes"}
     | {"proxy_url", "read_timeout", "root_certificate", "timeout", "user_agent"}
@@ -67,8 +74,19 @@ def make_clients(parsed: ObjectUri, options: Mapping[str, str]) -> Clients:
     """
     config, client, retry = _sorted_options(parsed, options)
     if parsed.account is not None:
-        config.setdefault("account_name", parsed.account)
+        for name, value in _azure_config(parsed.account, parsed.cloud).items():
+            config.setdefault(name, value)
     return Clients(_make(parsed, config, client, retry), _make(parsed, config, client, {**retry, "max_retries": 0}))
+
+
+def _azure_config(account: str, cloud: str | None) -> dict[str, str]:
+    """obstore's settings for an account, which it takes for one of the public cloud otherwise."""
+    config = {"account_name": account}
+    if cloud == _ONELAKE:
+        config["use_fabric_endpoint"] = "true"
+    elif cloud is not None:
+        config |= {"endpoint": f"https://{account}.blob.{cloud}", "authority_host": _LOGINS[cloud]}
+    return config
 
 
 def _sorted_options(

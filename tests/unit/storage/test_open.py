@@ -1,12 +1,14 @@
 """A path could open another table than is meant: a decoded character, a relative folder, another store."""
 
 import os
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid, Unavailable, Unsupported
 from pyhudi.storage.fsspec_store import FsspecStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -67,6 +69,28 @@ def test_a_memory_path_is_a_name(uri: str, name: str) -> None:
         ("gcs://b/t", ObjectUri(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
         ("az://c/t", ObjectUri(kind="az", bucket="c", prefix="t", account=None, uri="az://c/t")),
         (
+            "abfss://c@acc.blob.core.usgovcloudapi.net/t/",
+            ObjectUri(
+                kind="az",
+                bucket="c",
+                prefix="t",
+                account="acc",
+                cloud="core.usgovcloudapi.net",
+                uri="abfss://c@acc.blob.core.usgovcloudapi.net/t",
+            ),
+        ),
+        (
+            "abfss://ws@onelake.dfs.fabric.microsoft.com/lh/Tables/t",
+            ObjectUri(
+                kind="az",
+                bucket="ws",
+                prefix="lh/Tables/t",
+                account="onelake",
+                cloud="fabric.microsoft.com",
+                uri="abfss://ws@onelake.dfs.fabric.microsoft.com/lh/Tables/t",
+            ),
+        ),
+        (
             "abfs://c@acc.dfs.core.windows.net/t",
             ObjectUri(kind="az", bucket="c", prefix="t", account="acc", uri="abfss://c@acc.dfs.core.windows.net/t"),
         ),
@@ -80,6 +104,54 @@ def test_every_spelling_of_an_object_path_is_one_uri(uri: str, parsed: ObjectUri
         open_storage(parse_location(uri, ACCOUNT if parsed.kind == "az" and not parsed.account else {})).location.uri
         == parsed.uri
     )
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["s3:bucket/t", "S3A:bucket/t", "s3:", "gs:b", "gcs:b/t", "az:c/t", "abfss:c@a.dfs.core.windows.net/t", "hdfs:t"],
+)
+def test_a_uri_whose_slashes_were_forgotten_is_no_local_folder(uri: str) -> None:
+    with pytest.raises(Invalid, match=rf"expected .*://.*; for a folder of this machine with that name: '\./{uri}'"):
+        parse_location(uri)
+    assert parse_location(f"./{uri}") == StorageLocation(os.path.abspath(uri))
+
+
+@pytest.mark.parametrize(
+    "host,asked",
+    [
+        ("a.dfs.core.windows.net", "a.blob.core.windows.net"),
+        ("a.dfs.core.chinacloudapi.cn", "a.blob.core.chinacloudapi.cn"),
+        ("a.blob.core.usgovcloudapi.net", "a.blob.core.usgovcloudapi.net"),
+        ("onelake.dfs.fabric.microsoft.com", "onelake.blob.fabric.microsoft.com"),
+    ],
+)
+def test_an_account_is_asked_in_its_own_cloud(host: str, asked: str) -> None:
+    """A proxy hears the host that the client wants, and refuses to lead there."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy, ThreadPoolExecutor(1) as other:
+        heard = other.submit(_refuse_one, proxy)
+        options = {
+            "account_key": "a2V5", "max_retries": "0", "timeout": "20s",
+            "proxy_url": f"http://127.0.0.1:{proxy.getsockname()[1]}",
+        }  # fmt: skip
+        with pytest.raises(Unavailable):
+            open_storage(parse_location(f"abfss://c@{host}/t", options)).get("x")
+        assert heard.result(timeout=20).startswith(f"CONNECT {asked}:443 ")
+
+
+def _refuse_one(proxy: socket.socket) -> str:
+    proxy.settimeout(20)
+    connection, _ = proxy.accept()
+    with connection:
+        asked = connection.recv(1_000).decode()
+        connection.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+    return asked
+
+
+def test_an_azure_host_that_is_not_known_is_told_with_its_container_and_the_way_out() -> None:
+    with pytest.raises(
+        Invalid, match=r"'abfss://c@a\.blob\.store\.example/t'.*'az://CONTAINER/.*endpoint='https://HOST'"
+    ):
+        parse_location("abfss://c@a.blob.store.example/t")
 
 
 def test_another_scheme_is_left_to_fsspec(tmp_path: Path) -> None:
