@@ -12,7 +12,7 @@ from typing import Self
 from pyhudi.by_content import ByContent
 from pyhudi.metrics.measuring import told
 from pyhudi.options.values import OptionValues
-from pyhudi.services.archive.run import archive_when_due
+from pyhudi.services.archive.run import ArchiveResult, archive_when_due
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.backlog import tell_backlog
 from pyhudi.services.clean.failed_writes import roll_back_failed
@@ -83,12 +83,18 @@ def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> bo
     commit has landed, so a service that fails is only logged. It stays pending and is finished after a later commit.
     """
     uri = session.access.location.uri
-    is_left = False
+    is_left = is_held = False
 
-    def clean() -> CleanResult:
+    def clean(*, is_asked: bool = False) -> CleanResult:
         nonlocal is_left
-        found = clean_in_turn(session, settings.clean, is_asked=False)
+        found = clean_in_turn(session, settings.clean, is_asked=is_asked)
         is_left = found.left is not None
+        return found.result
+
+    def archive() -> ArchiveResult:
+        nonlocal is_held
+        found = archive_when_due(session, settings.archive)
+        is_held = found.is_held_by_left
         return found.result
 
     tell_backlog(session)
@@ -97,7 +103,9 @@ def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> bo
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
         _attempt("clean", uri, told(uri, "clean", clean))
     if settings.archive.is_automatic:
-        _attempt("archival", uri, told(uri, "archive", lambda: archive_when_due(session, settings.archive)))
+        _attempt("archival", uri, told(uri, "archive", archive))
+    if is_held and settings.clean.is_automatic and not is_left:
+        _attempt("clean", uri, told(uri, "clean", lambda: clean(is_asked=True)))
     return is_left
 
 

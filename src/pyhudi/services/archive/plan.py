@@ -24,18 +24,26 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Instants from this requested time on must stay on the timeline. `why`: the reason, for people."""
+    """Instants from this requested time on must stay on the timeline. `why`: the reason, for people.
+
+    `is_left`: for files that a clean deletes only if it is asked for.
+    """
 
     requested: str
     why: str
+    is_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivalPlan:
-    """Completed instants to archive, by requested time. `reason`: why there are none; empty otherwise."""
+    """Completed instants to archive, by requested time. `reason`: why there are none; empty otherwise.
+
+    `is_held_by_left`: more instants might go, were it not for replaced files that cleans have left.
+    """
 
     instants: tuple[Instant, ...]
     reason: str = ""
+    is_held_by_left: bool = False
 
 
 def is_due(timeline: Timeline, keep: Keep) -> bool:
@@ -156,17 +164,43 @@ def compaction_barrier(timeline: Timeline, deltacommits_max: int) -> Barrier | N
     return Barrier(first.requested, "the newest compaction") if first is not None else None
 
 
-def replace_barrier(going: Iterable[Instant], has_stored: Callable[[Instant], bool]) -> Barrier | None:
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A stored file whose file group was replaced.
+
+    `is_left`: cleans have passed it over, and look no more for it unless they are asked to. `saved_by`: the savepoints
+    one of which keeps it; empty: none does.
+    """
+
+    path: str
+    is_left: bool = False
+    saved_by: tuple[str, ...] = ()
+
+
+def replace_barrier(going: Iterable[Instant], find_stored: Callable[[Instant], StoredFile | None]) -> Barrier | None:
     """The barrier for replaced files that are still stored: the first of the instants `going` that replaced such files.
 
     Readers need that action to leave the files out. Cleans do not tell whether they are gone: they spare files for
-    savepoints and pending actions, and miss those that were replaced while they ran. `has_stored`: whether files that
-    the instant replaced are stored; asked of each replacecommit, by requested time, until one has some.
+    savepoints and pending actions, miss those that were replaced while they ran, and may fail to delete one.
+    `find_stored`: a file that the instant replaced and that is stored; asked of each replacecommit, by requested time,
+    until one has such a file.
     """
-    first = next((i for i in going if i.action == "replacecommit" and has_stored(i)), None)
-    if first is None:
-        return None
-    return Barrier(first.requested, f"the files that '{first.requested}' replaced, which no clean has deleted yet")
+    for instant in going:
+        stored = find_stored(instant) if instant.action == "replacecommit" else None
+        if stored is not None:
+            return Barrier(instant.requested, _why_stored(instant, stored), is_left=stored.is_left)
+    return None
+
+
+def _why_stored(instant: Instant, stored: StoredFile) -> str:
+    if stored.saved_by:
+        names = " or ".join(f"'{requested}'" for requested in stored.saved_by)
+        return (
+            f"savepoint {names}, which keeps files that '{instant.requested}' replaced, such as '{stored.path}', until "
+            "the savepoint is deleted"
+        )
+    rest = "which cleans have left: clean() deletes them" if stored.is_left else "which no clean has deleted yet"
+    return f"the files that '{instant.requested}' replaced, such as '{stored.path}', {rest}"
 
 
 def clean_barrier(clean: CleanMetadata | None) -> Barrier | None:

@@ -14,16 +14,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
-from pyhudi.format.names import TEMP, BaseFileName, LogFileName, group_named, marker_folder
+from pyhudi.format.names import TEMP, BaseFileName, LogFileName, marker_folder
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.archive import plan as archive_plan
 from pyhudi.services.archive.plan import ArchivalPlan, Barrier, Keep, is_due, plan_archival
+from pyhudi.services.archive.replaced_files import ReplacedFiles
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.archive.targets import archive_target, instant_key
 from pyhudi.services.compaction.plan_copies import remove_plan_copies
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.commits import read_commit, read_newest_clean
+from pyhudi.table.view.commits import read_newest_clean
 from pyhudi.table.view.listing import walk
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
@@ -53,33 +54,36 @@ class ArchiveResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """What one turn archived. `turns_left`: how many more turns the rest takes, of the table or its metadata table."""
+class ArchiveTurn:
+    """What one turn archived.
+
+    `turns_left`: how many more turns the rest takes at most, of the table or its metadata table. `is_held_by_left`:
+    replaced files hold the rest that a clean deletes only if it is asked for.
+    """
 
     result: ArchiveResult
-    turns_left: int
+    turns_left: int = 0
+    is_held_by_left: bool = False
 
 
-def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
+def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> ArchiveTurn:
     """Archive a batch after a commit of this session, if the timeline has too many writes. Else no request is made.
 
     What is left of a long timeline goes after the next commits, a batch each time.
     """
     writes = len(session.snapshot.timeline.completed_writes) + 1
     if writes <= settings.commits_max:
-        return ArchiveResult(
-            archived=0,
-            metadata_archived=0,
-            reason=f"{writes} completed writes: expected more than {settings.commits_max}",
-        )
-    return _archive_batch(session, settings, settings).result
+        reason = f"{writes} completed writes: expected more than {settings.commits_max}"
+        return ArchiveTurn(ArchiveResult(archived=0, metadata_archived=0, reason=reason))
+    return _archive_batch(session, settings, settings)
 
 
 def run_archive(open_session: OpenSession, settings: ArchiveSettings, clock: Clock) -> ArchiveResult:
     """Archive what the settings allow, from the table's current state, in as many turns as there are batches.
 
     Cost: two or three gets and as many deletes per instant, a dozen requests a batch for the history, and as much again
-    for the metadata table. Raises: Conflict while another writer holds the table.
+    for the metadata table. A batch lists each partition once that its replacecommits replaced.
+    Raises: Conflict while another writer holds the table.
     """
     with open_session() as session:
         turn = _archive_batch(session, settings, settings)
@@ -90,6 +94,8 @@ def run_archive(open_session: OpenSession, settings: ArchiveSettings, clock: Clo
     for _ in range(left):
         with awaited_session(open_session, clock, what="archive") as session:
             done.append(_archive_batch(session, settings, rest).result)
+        if not done[-1].archived and not done[-1].metadata_archived:
+            break
 
     return ArchiveResult(
         archived=sum(one.archived for one in done),
@@ -98,7 +104,7 @@ def run_archive(open_session: OpenSession, settings: ArchiveSettings, clock: Clo
     )
 
 
-def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: ArchiveSettings) -> _Turn:
+def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: ArchiveSettings) -> ArchiveTurn:
     """Archive the oldest instants that may go, under the session's guard. `due`: `settings` in the first turn.
 
     In later turns it says when the rest is due. Then the metadata table may have a rest, and the table itself none.
@@ -106,9 +112,9 @@ def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: Archiv
     access, confirm = session.access, session.hold.confirm
     snapshot = access.snapshot()
     keep = _keep(snapshot, due, now_ms=access.clock.now_ms())
-    plan = _plan(snapshot, settings, keep)
+    plan = _plan(snapshot, settings, keep, instants_max=BATCH_INSTANTS_MAX)
     if due is settings and not is_due(snapshot.timeline, keep):
-        return _Turn(ArchiveResult(archived=0, metadata_archived=0, reason=plan.reason), 0)
+        return ArchiveTurn(ArchiveResult(archived=0, metadata_archived=0, reason=plan.reason))
 
     batch = plan.instants[:BATCH_INSTANTS_MAX]
     carry_out_archival(snapshot.storage, snapshot.timeline.layout, snapshot.zone, batch, settings, confirm=confirm)
@@ -119,13 +125,15 @@ def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: Archiv
     if snapshot.config.has_metadata_table:
         in_metadata, of_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in batch}, due, confirm)
         left = max(left, of_metadata)
-    return _Turn(ArchiveResult(archived=len(batch), metadata_archived=in_metadata, reason=plan.reason), left)
+    result = ArchiveResult(archived=len(batch), metadata_archived=in_metadata, reason=plan.reason)
+    return ArchiveTurn(result, left, is_held_by_left=plan.is_held_by_left)
 
 
 def plan_of_archival(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> ArchivalPlan:
     """What an archival would take off the timeline now, in all of its turns. Nothing is changed.
 
-    Requests: none where the timeline is short; else a few gets.
+    Requests: none where the timeline is short; else a few gets, one get for each replacecommit that would go, and one
+    list for each partition that these replaced. Beyond a savepoint, listings as for a scan of the table.
     """
     return _plan(snapshot, settings, _keep(snapshot, settings, now_ms=now_ms))
 
@@ -140,7 +148,10 @@ def _keep(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> Keep
     return archive_plan.commits_kept(snapshot.timeline, keep, settings.clean, hours_start=hours_ago)
 
 
-def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> ArchivalPlan:
+def _plan(
+    snapshot: Snapshot, settings: ArchiveSettings, keep: Keep, *, instants_max: int | None = None
+) -> ArchivalPlan:
+    """`instants_max`: so many of the plan's instants are sure to go; replaced files may hold later ones. None: all."""
     storage, timeline = snapshot.storage, snapshot.timeline
     if not is_due(timeline, keep):
         return plan_archival(timeline, keep, ())
@@ -162,19 +173,12 @@ def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> Archival
     if staying is not None and plan.instants and plan.instants[-1].requested > staying.requested:
         barriers += _barriers_of_files(snapshot, is_beyond_savepoint=settings.is_beyond_savepoint)
         plan = planned()
-    barriers.append(archive_plan.replace_barrier(plan.instants, lambda instant: _has_replaced(snapshot, instant)))
-    return plan if barriers[-1] is None else planned()
-
-
-def _has_replaced(snapshot: Snapshot, instant: Instant) -> bool:
-    """Whether files of groups that a write replaced are stored. One get, and listings of the partitions it replaced."""
-    replaced = read_commit(snapshot.storage, snapshot.timeline, instant).partition_to_replace_file_ids or {}
-    snapshot.listing.expect(replaced)
-    return any(
-        group_named(file.name) in file_ids
-        for partition, file_ids in replaced.items()
-        for file in snapshot.listing.files(partition)
-    )
+    replaced = ReplacedFiles(snapshot, clean)
+    barrier = archive_plan.replace_barrier(plan.instants[:instants_max], replaced.find)
+    if barrier is None:
+        return plan
+    barriers.append(barrier)
+    return replace(planned(), is_held_by_left=barrier.is_left)
 
 
 def _barriers_of_files(snapshot: Snapshot, *, is_beyond_savepoint: bool) -> list[Barrier | None]:

@@ -115,8 +115,12 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     safe = {file_id for file_id, group_files in by_id.items() if len(group_files) == 1 and file_id not in replaced}
     alone = [by_id.pop(file_id)[0] for file_id in safe]
     doubtful = [file for group_files in by_id.values() for file in group_files]
-    groups = whole_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
     by_group = _names_by_group(doubtful)
+    slices_of = whole_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
+    # A replaced group may have files of writes that never completed, and no slice.
+    groups = {
+        file_id: slices_of.get(file_id, ()) for file_id in by_group if file_id in slices_of or file_id in replaced
+    }
 
     gone: set[str] = set()
     has_live = is_held = False
@@ -136,6 +140,12 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     if gone and not has_live:
         has_live = bool(whole_slices(partition, alone, rules.timeline, slicing=rules.slicing))
     return PartitionClean(tuple(sorted(gone)), is_replaced=bool(gone) and not has_live, is_held=is_held)
+
+
+def groups_gone(partition: str, rules: CleanRules) -> frozenset[str]:
+    """The file groups of a partition that were replaced before everything that the policy retains."""
+    replaced = rules.replaced.get(partition, {})
+    return frozenset(file_id for file_id, at in replaced.items() if _is_whole_group_gone(at, rules))
 
 
 def needed_by_newest(partition: str, files: Sequence[ListedFile], rules: CleanRules) -> set[str]:

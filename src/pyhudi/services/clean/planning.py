@@ -3,14 +3,21 @@
 import json
 from dataclasses import dataclass, replace
 
-from pyhudi.format.names import join
+from pyhudi.format.names import group_named, join
 from pyhudi.format.timeline.records import ActionInstant, CleanerPlan, CleanFileInfo
 from pyhudi.services.clean.execution import holds_nothing_but
 from pyhudi.services.clean.inputs import HELD, SAVEPOINTED, partitions_to_examine, read_protected, read_savepoints
-from pyhudi.services.clean.plan import CleanRules, earliest_to_retain, needed_by_newest, plan_partition
+from pyhudi.services.clean.plan import (
+    CleanRules,
+    earliest_to_retain,
+    groups_gone,
+    needed_by_newest,
+    plan_partition,
+)
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
 from pyhudi.table.view.cleaned import planned_names
 from pyhudi.table.view.commits import read_newest_clean
+from pyhudi.table.view.listing import ListedFile, StorageListing
 from pyhudi.table.view.snapshot import Snapshot, log_slicing
 
 
@@ -19,9 +26,10 @@ def plan_clean(
 ) -> CleanerPlan | str:
     """The plan of a new clean; or, in words, why there is nothing to do. `partitions`: look only into these.
 
+    `is_asked`: look also for replaced files that earlier cleans have left, and that no listing may tell of.
     Cost: one get for the last clean, and one get each for commits that have left the retained range since then,
     savepoints, pending services and replacecommits. Listings come from the metadata table, or take one list request
-    per partition.
+    per partition. With `is_asked` the storage lists each partition of a replaced file group.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     last = read_newest_clean(storage, timeline)
@@ -40,16 +48,19 @@ def plan_clean(
         return f"every commit is within what {settings.policy.value} retains"
 
     savepoints = read_savepoints(storage, timeline)
+    rules = _rules(snapshot, settings, earliest.requested if earliest else None)
+    left: frozenset[str] = frozenset()
     if partitions is None:
         partitions = partitions_to_examine(
             storage, timeline, last=last, earliest=earliest.requested if earliest else None,
             is_incremental=settings.is_incremental, savepoints=savepoints,
             every_partition=lambda: snapshot.listing.partitions(),
         )  # fmt: skip
+        left = frozenset(p for p in rules.replaced if groups_gone(p, rules)) if is_asked else left
+        partitions = sorted({*partitions, *left})
 
-    rules = _rules(snapshot, settings, earliest.requested if earliest else None)
     rules = replace(rules, protected=read_protected(storage, timeline, savepoints)) if partitions else rules
-    found = _superfluous(snapshot, partitions, rules)
+    found = _superfluous(snapshot, partitions, rules, left=left)
     if not found.files:
         return "no file is superfluous"
 
@@ -78,13 +89,19 @@ class _Superfluous:
     held: list[str]
 
 
-def _superfluous(snapshot: Snapshot, partitions: list[str], rules: CleanRules) -> _Superfluous:
+def _superfluous(
+    snapshot: Snapshot, partitions: list[str], rules: CleanRules, *, left: frozenset[str] = frozenset()
+) -> _Superfluous:
+    """`left`: partitions in which the storage is asked for replaced files that the listing does not tell of."""
     root = snapshot.storage.location.uri.rstrip("/")
     all_found = _Superfluous({}, [], [])
     snapshot.listing.expect(partitions)
 
     for partition in partitions:
-        found = plan_partition(partition, snapshot.listing.files(partition), rules)
+        files = snapshot.listing.files(partition)
+        if partition in left and snapshot.listing.source != StorageListing.source:
+            files = _with_stored(snapshot, files, partition, groups_gone(partition, rules))
+        found = plan_partition(partition, files, rules)
         if found.names:
             paths = (f"{root}/{join(partition, name)}" for name in found.names)
             all_found.files[partition] = tuple(CleanFileInfo(path) for path in paths)
@@ -93,6 +110,14 @@ def _superfluous(snapshot: Snapshot, partitions: list[str], rules: CleanRules) -
         if found.is_held:
             all_found.held.append(partition)
     return all_found
+
+
+def _with_stored(
+    snapshot: Snapshot, files: list[ListedFile], partition: str, groups: frozenset[str]
+) -> list[ListedFile]:
+    """`files`, and what the storage holds of these file groups beside them. One list request."""
+    stored = (file for file in StorageListing(snapshot.storage).files(partition) if group_named(file.name) in groups)
+    return sorted({file.name: file for file in (*stored, *files)}.values(), key=lambda file: file.name)
 
 
 def still_needed(snapshot: Snapshot, plan: CleanerPlan) -> dict[str, set[str]]:

@@ -12,7 +12,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import CleanMetadata
 from pyhudi.services.archive import plan as archive_plan
-from pyhudi.services.archive.plan import Barrier, Keep, plan_archival
+from pyhudi.services.archive.plan import Barrier, Keep, StoredFile, plan_archival
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
 from pyhudi.timeline.active import Timeline
@@ -175,7 +175,8 @@ def test_a_replacing_write_stays_until_its_files_are_cleaned_away() -> None:
     going = timeline(*commits(1, 3, 5, 7), done(2, "replacecommit"), done(6, "replacecommit")).instants
 
     def held(*stored: int) -> str | None:
-        barrier = archive_plan.replace_barrier(going, lambda i: i.requested in {t(n) for n in stored})
+        found = {t(n): StoredFile("oslo/a.parquet") for n in stored}
+        barrier = archive_plan.replace_barrier(going, lambda i: found.get(i.requested))
         return barrier.requested if barrier is not None else None
 
     assert held() is None
