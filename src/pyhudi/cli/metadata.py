@@ -25,7 +25,7 @@ FromStorage = Annotated[bool, typer.Option("--from-storage", help="List the stor
 
 @metadata_app.command("create")
 def create(path: Path, option: TableOptions = None, storage_option: StorageOptions = None, json: Json = False) -> None:
-    """Make the metadata table anew from the files that are stored."""
+    """Make the metadata table anew from the files that are stored, with the indexes that it had."""
     _change(path, storage_option, json, lambda metadata: metadata.create(options=pairs(option, option="--option")))
 
 

@@ -1,8 +1,7 @@
 """The metadata table of a table: what it knows, whether that is true, and making, updating and deleting it."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -221,13 +220,13 @@ class TableMetadata:
         return validate_metadata(self._snapshot, self._table, on_progress=on_progress)
 
     def create(self, *, options: Mapping[str, object] | None = None) -> MetadataChange:
-        """Make the metadata table anew from what is stored; an old one, whole or damaged, goes first.
+        """Make the metadata table anew from what is stored, with the indexes that it had, but for those that options
+        switch off; an old one, whole or damaged, goes first.
 
         Meanwhile readers list the storage. Raises: Conflict while another writer holds the table; Unsupported for a
         table that this release cannot write.
         """
-        before = self.delete(options=options).before
-        return replace(self.update(options=options), before=before)
+        return self._change("create", options)
 
     def update(self, *, options: Mapping[str, object] | None = None) -> MetadataChange:
         """Bring the metadata table to where the next write needs it: made where there is none, freed of what dead
@@ -235,41 +234,43 @@ class TableMetadata:
 
         Raises: as `create`.
         """
-        before = self.partitions_in_use
-        with self._turn("metadata update", {**(options or {}), "hoodie.metadata.enable": "true"}, drops=False):
-            pass
-        return MetadataChange(before, self.partitions_in_use)
+        return self._change("update", options)
 
     def delete(self, *, options: Mapping[str, object] | None = None) -> MetadataChange:
         """Delete the metadata table. Readers list the storage from then on; the next write makes a new one, unless
         `hoodie.metadata.enable` is false. Raises: as `create`.
         """
-        before = self.partitions_in_use
-        with self._turn("metadata delete", {**(options or {}), "hoodie.metadata.enable": "false"}, drops=True):
-            pass
-        return MetadataChange(before, self.partitions_in_use)
+        return self._change("delete", options)
 
-    @contextmanager
-    def _turn(self, purpose: str, options: Mapping[str, object], *, drops: bool) -> Iterator[None]:
-        """Hold the table, with the upkeep of these options as the only participant.
+    def _change(
+        self, what: Literal["create", "update", "delete"], options: Mapping[str, object] | None
+    ) -> MetadataChange:
+        """Hold the table for a moment, with the upkeep of the metadata table as the only participant.
 
-        What is to be dropped goes before dead writes are rolled back, which a damaged metadata table would stop.
+        What is to go goes before dead writes are rolled back, which a damaged metadata table would stop.
         """
-        _, merged, settings = prepare_call(self._access, self._options, options)
+        before = self.partitions_in_use
+        asked = {**(options or {}), "hoodie.metadata.enable": "false" if what == "delete" else "true"}
+        _, merged, settings = prepare_call(self._access, self._options, asked)
         clean = AfterCommitSettings.from_options(merged).clean
 
         def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
-            upkeep = metadata_upkeep(self._access, current, issue, settings, clean, hold, self._executor)
-            if drops:
+            rebuilds = current.config.metadata_partitions if what == "create" else ()
+            upkeep = metadata_upkeep(
+                self._access, current, issue, settings, clean, hold, self._executor, rebuilds=rebuilds
+            )
+            if what == "create":
+                upkeep.give_up()
+            elif what == "delete":
                 upkeep.drop()
             return [upkeep]
 
         heartbeat = HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses)
-        access = locked_access(self._access, settings.lock)
+        access, purpose = locked_access(self._access, settings.lock), f"metadata {what}"
         with write_session(
             access, purpose=purpose, heartbeat=heartbeat, participants=participants, wait_ms=settings.lock_wait_ms
         ):
-            yield
+            return MetadataChange(before, self.partitions_in_use)
 
     def _snapshot(self) -> Snapshot:
         return self._access.snapshot()
