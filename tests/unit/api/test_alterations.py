@@ -232,6 +232,22 @@ def test_the_later_of_two_alterations_ends_in_a_conflict_that_says_what_differs(
     assert handles.open().schema().names == ["id", "city", "ts", "label", "n"]
 
 
+def test_an_alteration_that_was_committed_says_so_when_it_is_committed_again() -> None:
+    """It said that another writer had changed the columns."""
+    table = filled().open()
+    alteration = table.alter().rename("name", "label")
+    done = alteration.commit()
+    before = table.timeline()
+
+    for again in (alteration, alteration.drop("n")):
+        with pytest.raises(
+            Invalid, match=rf"this alteration was committed already, as '{done.requested}'; .* alter\(\)"
+        ):
+            again.commit()
+    assert table.timeline() == before
+    assert table.alter().drop("n").commit().requested
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_write_that_runs_while_columns_change_says_what_changed(kind: str) -> None:
     handles = filled(8, kind)

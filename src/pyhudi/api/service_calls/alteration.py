@@ -46,6 +46,7 @@ class TableAlteration:
         """Use `HudiTable.alter`."""
         self._handle, self._schema_before = handle, schema_before
         self._changes: list[Alteration] = []
+        self._committed: str | None = None
 
     def add(
         self,
@@ -104,9 +105,15 @@ class TableAlteration:
         A write that runs meanwhile ends in a Conflict that says what was changed. A compaction or clustering that was
         planned before goes on. Statistics of columns in the metadata table are dropped where they would tell of
         another column; an index on a column that is to change stands in the way.
-        Raises: Invalid where the table or its stored values forbid a change, by name; Conflict where another writer has
-        changed the columns since `alter` was called, holds the table, or builds an index.
+        Raises: Invalid where the table or its stored values forbid a change, by name, and for changes that were
+        committed already; Conflict where another writer has changed the columns since `alter` was called, holds the
+        table, or builds an index.
         """
+        if self._committed is not None:
+            raise Invalid(
+                f"alter table '{self._handle.name}': this alteration was committed already, as '{self._committed}'; "
+                "for other changes call alter() again"
+            )
         if not self._changes:
             raise Invalid(f"alter table '{self._handle.name}': expected changes, found none")
         extra = commit_texts(extra_metadata)
@@ -115,7 +122,9 @@ class TableAlteration:
     def _commit(self, options: Mapping[str, object] | None, extra: Mapping[str, str]) -> AlterResult:
         _, merged, settings = self._handle.prepare(options)
         with self._handle.session(settings, CleanSettings.from_options(merged), "alter") as session:
-            return run_alteration(session, self._changes, schema_before=self._schema_before, extra_metadata=extra)
+            done = run_alteration(session, self._changes, schema_before=self._schema_before, extra_metadata=extra)
+        self._committed = done.requested
+        return done
 
     def _with(self, change: Alteration) -> Self:
         self._changes.append(change)
