@@ -55,7 +55,8 @@ def has_facts_of(old: TableConfig, new: NewTable) -> bool:
 def has_columns_of(old: pa.Schema, new: pa.Schema) -> bool:
     """Whether rows have the columns of a table, in the same types, in any order. A table without any takes all."""
     fields = canonical_arrow(pa.schema([field for field in new if field.name not in META_FIELDS]))
-    return not old.names or {f.name: f.type for f in old} == {f.name: f.type for f in fields}
+    stored = canonical_arrow(old)  # a table's timestamps may count milliseconds
+    return not old.names or {f.name: f.type for f in stored} == {f.name: f.type for f in fields}
 
 
 def _buckets(properties: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -61,7 +61,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def canonical_array(values: pa.Array) -> pa.Array:
-    """The same values in the canonical type (`canonical_type`)."""
+    """The same values in the canonical type (`canonical_type`). Raises: Invalid for a timestamp too far away for it."""
     target = canonical_type(values.type)
     if values.type == target:
         return values
@@ -73,6 +73,11 @@ def canonical_array(values: pa.Array) -> pa.Array:
         remainder = pc.subtract(nanoseconds, pc.multiply(pc.divide(nanoseconds, 1000), 1000))
         down = pc.if_else(pc.less(remainder, 0), pc.subtract(remainder, -1000), remainder)
         return pc.divide(pc.subtract(nanoseconds, down), 1000).cast(target)
+    if types.is_timestamp(values.type):
+        try:
+            return values.cast(target)
+        except pa.ArrowInvalid as error:
+            raise Invalid(f"expected timestamps whose microseconds fit 64 bits, found others: {error}") from error
     return values.cast(target, safe=False)
 
 

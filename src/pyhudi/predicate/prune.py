@@ -142,6 +142,7 @@ def _range_at(table: pa.Table, at: int) -> ColumnRange:
 
 def _bounds_of_columns(kind: pa.DataType, table: pa.Table) -> Bounds:
     low, high, nulls, values = (one_array(table.column(name)) for name in ("min", "max", "null_count", "value_count"))
+    low, high = canonical_array(low), canonical_array(high)
     may_be_null = pc.fill_null(pc.not_equal(nulls, 0), True).to_numpy(zero_copy_only=False)
     may_have_value = pc.fill_null(pc.less(nulls, values), True).to_numpy(zero_copy_only=False)
     if is_float(kind):

@@ -38,7 +38,6 @@ from pyhudi.write.input.schema import (
     refuse_unordered_types,
     refuse_unread_mark,
     refuse_unreadable_parts,
-    refuse_unwritable_types,
 )
 from pyhudi.write.input.source import LEAVES, STORED_PATH, InputSpec, Operation, PreparedWrite, WriteSource
 from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, refuse_unfit_index, settles_partitions
@@ -155,8 +154,6 @@ def _checked_columns(
     """The columns to carry, the table's schema from this write on, and whether rows hold some of its columns only."""
     config = snapshot.config
     text, is_partial = snapshot.schema_text, False
-    if text is not None:
-        refuse_unwritable_types(text, table_name=config.name)
 
     if operation is Operation.DELETE:
         if text is None:

@@ -323,21 +323,6 @@ def test_tables_that_cannot_be_written_yet_are_refused(
     refused(storage, lambda: getattr(Handles(storage).open(), method)(arrow([ROW])), Unsupported, *texts)
 
 
-@pytest.mark.parametrize("logical", ["timestamp-millis", "local-timestamp-millis"])
-def test_a_table_of_milliseconds_is_refused_and_not_written_in_microseconds(
-    storage: MemoryStorage, logical: str
-) -> None:
-    """Other writers make such tables; the same schema in a table of ours stands for them."""
-    rows = arrow([ROW]).append_column("at", pa.array([1], pa.timestamp("us", "UTC")))
-    made = Handles(storage).create(schema=rows.schema)
-    properties = decode_table_properties(storage.get(PROPERTIES), path=PROPERTIES)
-    schema = properties["hoodie.table.create.schema"].replace("timestamp-micros", logical)
-    changed = encode_table_properties({**properties, "hoodie.table.create.schema": schema}, epoch_ms=0, is_update=True)
-    storage.put(PROPERTIES, changed)
-    for write in (made.upsert, made.insert, made.bulk_insert, made.delete):
-        refused(storage, lambda w=write: w(rows), Unsupported, logical)  # type: ignore[misc]
-
-
 def test_an_empty_commit_is_made_unless_it_is_not_wanted(storage: MemoryStorage, table: HudiTable) -> None:
     result = table.upsert(arrow([]))
     assert result.completed is not None

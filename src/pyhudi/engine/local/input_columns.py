@@ -11,6 +11,7 @@ from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
 from pyhudi.format.struct_fields import column_at, find_field
+from pyhudi.format.time_units import are_same_times
 from pyhudi.table.slices.conform import conform_array
 
 
@@ -92,7 +93,7 @@ def _refuse_broken(column: pa.ChunkedArray, name: str) -> None:
 
 def _as_stored(array: pa.Array, field: pa.Field) -> pa.Array:
     try:
-        return conform_array(plain_array(array), field.type, path="input", name=field.name)
+        return conform_array(plain_array(array), field.type, path="input", name=field.name, keeps_times=True)
     except (CorruptFile, pa.ArrowException) as error:
         reason = error.found if isinstance(error, CorruptFile) else str(error)
         raise Invalid(
@@ -134,8 +135,9 @@ def _fields_below(kind: pa.DataType) -> Iterator[pa.Field]:
 
 
 def _cast_hint(found: pa.DataType, field: pa.Field) -> str:
-    if pa.types.is_timestamp(found) and found.unit == "ns":
-        return f"round them first: pyarrow.compute.cast(rows['{field.name}'], pyarrow.timestamp('us'), safe=False)"
+    if are_same_times(found, field.type):
+        wanted = f"pyarrow.timestamp('{field.type.unit}')"
+        return f"round them first: pyarrow.compute.cast(rows['{field.name}'], {wanted}, safe=False)"
     return "cast the column"
 
 

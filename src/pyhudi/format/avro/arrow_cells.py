@@ -29,6 +29,7 @@ from pyhudi.format.avro.encoding import (
 )
 from pyhudi.format.avro.types import NULL, STRING, Array, AvroType, Field, Map, Record, Scalar, Union, arrow_type
 from pyhudi.format.schema.arrow_types import can_promote, canonical_arrow
+from pyhudi.format.time_units import are_same_times
 
 Cells = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
@@ -259,7 +260,7 @@ def _stored(kind: Scalar, array: pa.Array, path: str) -> pa.Array:
 
         if array.type != wanted:
             found = canonical_arrow(pa.schema([pa.field(path, array.type)])).field(0).type
-            if not can_promote(found, wanted):
+            if not (can_promote(found, wanted) or are_same_times(found, wanted)):
                 raise _misfit(path, array.type, str(wanted))
             array = array.cast(wanted)
 
@@ -269,9 +270,6 @@ def _stored(kind: Scalar, array: pa.Array, path: str) -> pa.Array:
                 strange = pc.unique(array.filter(pc.and_(indices.is_null(), array.is_valid())))[0]
                 raise Invalid(f"column '{path}': expected one of {', '.join(kind.symbols)}, found '{strange}'")
             return indices
-
-        if kind.logical.endswith("timestamp-millis") and pa.types.is_timestamp(wanted):
-            return array.cast(pa.timestamp("ms", wanted.tz)).view(pa.int64())
     except pa.ArrowInvalid as error:
         raise Invalid(f"column '{path}' of type {array.type}: {error}; round or cast it first") from error
     return array

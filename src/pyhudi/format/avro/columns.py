@@ -22,6 +22,7 @@ from pyhudi.format.avro.program import (
 )
 from pyhudi.format.avro.resolution import Member
 from pyhudi.format.avro.types import NULL, Map, Scalar, arrow_type
+from pyhudi.format.time_units import in_unit, refuse_far_times
 
 Flags = npt.NDArray[np.uint8]
 
@@ -180,11 +181,15 @@ class Cells:
         if kind == array.type:
             return array
 
-        # Arrow columns count microseconds, so stored milliseconds are multiplied.
-        if not pa.types.is_timestamp(kind) or not _unit_of(written, wanted).endswith("millis"):
+        if not pa.types.is_timestamp(kind):
             return array.view(kind)
+
+        # Rows written before the column got its unit count in the unit that they were written in.
+        unit = "ms" if _unit_of(written, wanted).endswith("millis") else "us"
+        times = array.view(pa.timestamp(unit, kind.tz))
         try:
-            return array.view(pa.timestamp("ms", kind.tz)).cast(kind)
+            refuse_far_times(times)
+            return in_unit(times, kind)
         except pa.ArrowInvalid as error:
             raise CorruptFile(
                 self.rows.path,

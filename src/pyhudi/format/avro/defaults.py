@@ -67,7 +67,4 @@ def _scalar(default: object, kind: Scalar) -> object:
 
     if not isinstance(default, expected.get(kind.kind, str)) or (isinstance(default, bool) and kind.kind != "boolean"):
         raise ValueError("a value of another type")
-    if kind.logical.endswith("timestamp-millis"):
-        assert isinstance(default, int)
-        return default * 1000
     return default

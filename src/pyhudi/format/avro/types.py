@@ -101,9 +101,9 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 }
 _ARROW_OF_LOGICAL: Final[dict[tuple[str, str], pa.DataType]] = {
     ("int", "date"): pa.date32(),
-    ("long", "timestamp-millis"): pa.timestamp("us", "UTC"),
+    ("long", "timestamp-millis"): pa.timestamp("ms", "UTC"),
     ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
-    ("long", "local-timestamp-millis"): pa.timestamp("us"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
 _NAMED = ("record", "enum", "fixed")

@@ -328,7 +328,8 @@ def _parts(path: str, spec: KeySpec) -> list[str]:
 def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """The text of each value as Apache Hudi's key generators spell it.
 
-    A timestamp is the number of its microseconds; floats and doubles are spelled as Java prints them.
+    A timestamp is the number of its column's units, which are milliseconds or microseconds; floats and doubles are
+    spelled as Java prints them.
     Raises: Invalid for a type that cannot be part of a key.
     """
     kind = column.type
@@ -346,7 +347,8 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column.cast(pa.string())
 
     if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
+        stored = column if kind.unit in ("ms", "us") else column.cast(pa.timestamp("us", kind.tz))
+        return stored.cast(pa.int64()).cast(pa.string())
     if pa.types.is_decimal(kind):
         # Python and Java print decimals by the same rule; Arrow does not follow this rule below 1E-6.
         return (

@@ -158,11 +158,12 @@ def _millis(values: pa.Array, name: str, spec: TimestampSpec) -> pa.Array:
     """Numbers, dates, timestamps as milliseconds since 1970, cut towards zero as in Java. A null counts as one unit."""
     kind, unit = values.type, UNIT_NS[spec.unit]
     if pa.types.is_timestamp(kind):
-        values = values.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+        stored = values if kind.unit in ("ms", "us") else values.cast(pa.timestamp("us", kind.tz))
+        values = stored.cast(pa.int64())
         if spec.is_consistent and kind.tz is not None:
-            # The values are microseconds since 1970; a null still counts as one unit of the option.
-            unit = 1_000
-            values = pc.fill_null(values, 1_000 * UNIT_NS[spec.unit] // 1_000_000)
+            # The values are moments, in the column's unit; a null still counts as one unit of the option.
+            unit = 1_000_000 if stored.type.unit == "ms" else 1_000
+            values = pc.fill_null(values, UNIT_NS[spec.unit] // unit)
     elif pa.types.is_date32(kind):
         values = values.cast(pa.int32()).cast(pa.int64())
     elif pa.types.is_floating(kind):

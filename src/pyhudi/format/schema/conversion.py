@@ -64,6 +64,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 def arrow_from_avro(text: str) -> pa.Schema:
     """The columns that a scan returns for rows of this Avro record schema. All columns are nullable.
 
+    Timestamps count in the unit that the schema names. Example: timestamp-millis is `timestamp[ms, UTC]`.
     Seen: Spark's Avro schema converters read time-millis and time-micros as plain int32 and int64, and any other
     logical type that Spark does not know as the type that stores it.
     Raises: Invalid for a text that is no Avro record schema; Unsupported for a type that Arrow columns
@@ -127,7 +128,9 @@ _AVRO_TYPES: dict[pa.DataType, Json] = {
     pa.string(): "string",
     pa.binary(): "bytes",
     pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+    pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
     pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
 }
 

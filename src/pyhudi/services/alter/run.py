@@ -31,7 +31,7 @@ from pyhudi.txn.action.write import OneTurn, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.changes import ALTERS
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
 from pyhudi.write.input.pinned_columns import refuse_pinned
-from pyhudi.write.input.schema import refuse_unread_mark, refuse_unwritable_types
+from pyhudi.write.input.schema import refuse_unread_mark
 
 log = logging.getLogger("pyhudi")
 
@@ -67,7 +67,6 @@ def plan_alteration(snapshot: Snapshot, changes: Sequence[Alteration]) -> Number
             f"table '{snapshot.config.name}': hoodie.datasource.write.drop.partition.columns='true': expected a table "
             "whose files hold all columns; add columns by a write that has them"
         )
-    refuse_unwritable_types(text, table_name=snapshot.config.name)
     refuse_pinned(snapshot, changes)
     if defaults := table_rules(snapshot, snapshot.schema).defaults:
         raise Unsupported(

@@ -18,6 +18,7 @@ from pyhudi.storage.protocol import FileInfo, Storage
 from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.base_files.stitched import filled
+from pyhudi.table.slices.conform import conform_batch
 
 EXTENSIONS: Final = (".parquet", ".orc")
 
@@ -168,7 +169,8 @@ def _refuse_other_partitions(uri: str, opened: OpenBaseFile, keys: KeySpec, part
         return
     told = {name: text for name, text in path_texts(partition, keys).items() if name not in stored}
     for batch in opened.batches(stored):
-        rows = pa.Table.from_batches([filled(batch, keys.partition_by, told)])
+        typed = conform_batch(batch, canonical_arrow(batch.schema), path=uri)
+        rows = pa.Table.from_batches([filled(typed, keys.partition_by, told)])
         paths = partition_paths(rows, keys).combine_chunks().dictionary.to_pylist()
         other = next((path for path in paths if path != partition), None)
         if other is not None:

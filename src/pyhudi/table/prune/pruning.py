@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
+from pyhudi.format.struct_fields import find_field
 from pyhudi.predicate import Predicate, which_can_match
 from pyhudi.predicate.nodes import columns_in
 from pyhudi.table.prune.file_statistics import FILES, FileStatistics, PartitionStatistics
@@ -101,8 +102,10 @@ def _columns(predicate: Predicate) -> list[pa.Field]:
     if isinstance(predicate.condition, pc.Expression):
         names = sorted(predicate.columns)
         return [predicate.schema.field(name).remove_metadata() for name in names if name in predicate.schema.names]
-    found = {".".join(column.path): column.type for column in columns_in(predicate.condition)}
-    return [pa.field(name, kind) for name, kind in found.items()]
+    # Types as the table has them: of a timestamp, the unit tells what stored numbers count.
+    asked = dict.fromkeys(".".join(column.path) for column in columns_in(predicate.condition))
+    fields = [(name, find_field(predicate.schema, name)) for name in asked]
+    return [pa.field(name, field.type) for name, field in fields if field is not None]
 
 
 def _by_slice(found: pa.Table, at: pa.Array, wanted: pa.Array, owner: np.ndarray | None) -> pa.Table:

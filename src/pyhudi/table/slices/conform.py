@@ -5,10 +5,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.java_numbers import numeric_texts
 from pyhudi.format.keys.record_keys import value_text
+from pyhudi.format.time_units import are_same_times, in_unit
 from pyhudi.predicate.casts import round_decimal
 from pyhudi.predicate.text_casts import text_to_wide_decimal
 
@@ -16,10 +17,10 @@ _DIGITS_MAX: Final = 19
 """Of a whole number: a decimal with as many digits before the point holds each."""
 
 
-def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str, keeps_times: bool = False) -> pa.RecordBatch:
     """The batch with exactly the fields of `schema`. Fields that the batch lacks are null.
 
-    Raises: CorruptFile for a stored type that cannot be read as the schema's type.
+    `keeps_times`: see `conform_array`. Raises: CorruptFile for a stored type that cannot be read as the schema's type.
     """
     if batch.schema.equals(schema):
         return batch
@@ -27,12 +28,27 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
     for field in schema:
         at = batch.schema.get_field_index(field.name)
         column = pa.nulls(len(batch), field.type) if at < 0 else batch.column(at)
-        columns.append(conform_array(column, field.type, path=path, name=field.name))
+        columns.append(conform_array(column, field.type, path=path, name=field.name, keeps_times=keeps_times))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str) -> pa.Array:
-    """The array as type `target`. Fields of structs are matched by name. A view if the types are equal."""
+def conform_input(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """As `conform_batch`, for rows to write. Raises: Invalid for values that the types cannot hold."""
+    try:
+        return conform_batch(batch, schema, path="input", keeps_times=True)
+    except CorruptFile as error:
+        raise Invalid(
+            f"input: expected {error.expected}, found {error.found}; cast or round the column first, such as a "
+            "timestamp by date_trunc('MILLISECOND', ...)"
+        ) from error
+
+
+def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str, keeps_times: bool = False) -> pa.Array:
+    """The array as type `target`. Fields of structs are matched by name. A view if the types are equal.
+
+    `keeps_times`: for rows of an input: a timestamp that is no whole number of the target's units is an error. In a
+    file, it is read as the last unit that it has reached: see `in_unit`.
+    """
     if array.type == target:
         return array
     kind = array.type
@@ -41,15 +57,17 @@ def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str)
         return pa.nulls(len(array), target)
 
     if pa.types.is_struct(kind) and pa.types.is_struct(target):
-        return _conform_struct(array, target, path=path, name=name)
+        return _conform_struct(array, target, path=path, name=name, keeps_times=keeps_times)
     if pa.types.is_list(kind) and pa.types.is_list(target):
-        values = conform_array(array.values, target.value_type, path=path, name=f"{name}[]")
+        values = conform_array(array.values, target.value_type, path=path, name=f"{name}[]", keeps_times=keeps_times)
         return pa.ListArray.from_arrays(list_offsets(array), values, type=target, mask=null_mask(array))
     if pa.types.is_map(kind) and pa.types.is_map(target):
         keys = conform_array(array.keys, target.key_type, path=path, name=f"{name}.key")
-        items = conform_array(array.items, target.item_type, path=path, name=f"{name}.value")
+        items = conform_array(array.items, target.item_type, path=path, name=f"{name}.value", keeps_times=keeps_times)
         return pa.MapArray.from_arrays(list_offsets(array), keys, items, type=target, mask=null_mask(array))
     try:
+        if are_same_times(kind, target) and not keeps_times:
+            return in_unit(array, target)
         return _promoted(array, target, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptFile(
@@ -100,12 +118,15 @@ def _decimals(array: pa.Array, target: pa.DataType) -> pa.Array:
     return found
 
 
-def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, name: str) -> pa.Array:
+def _conform_struct(
+    array: pa.StructArray, target: pa.StructType, *, path: str, name: str, keeps_times: bool
+) -> pa.Array:
     children = []
     for field in target:
         at = array.type.get_field_index(field.name)
         child = pa.nulls(len(array), field.type) if at < 0 else array.field(at)
-        children.append(conform_array(child, field.type, path=path, name=f"{name}.{field.name}"))
+        own = f"{name}.{field.name}"
+        children.append(conform_array(child, field.type, path=path, name=own, keeps_times=keeps_times))
     return pa.StructArray.from_arrays(children, fields=list(target), mask=null_mask(array))
 
 

@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from pyhudi.format.keys.record_keys import KeySpec, record_keys
 from pyhudi.format.names import BaseFileName, join
+from pyhudi.format.schema.arrow_types import canonical_arrow
 from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELD_SCHEMAS, META_FIELDS, RECORD_KEY
 from pyhudi.format.timeline.records import NEW_FILE_GROUP, WriteStat
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.slices.base_files.opening import open_base_file
+from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
 from pyhudi.write.handles.partition_metafile import put_partition_metafile
@@ -112,7 +114,8 @@ def _write_one(
         ) as writer,
     ):  # fmt: skip
         for batch in rows.batches(target.keys.key_columns):
-            keys = record_keys(pa.Table.from_batches([batch]), target.keys).combine_chunks()
+            typed = conform_batch(batch, canonical_arrow(batch.schema), path=skeleton.source)
+            keys = record_keys(pa.Table.from_batches([typed]), target.keys).combine_chunks()
             keyed = pa.RecordBatch.from_arrays([keys], names=[RECORD_KEY])
             writer.write(stored_rows(stamp, keyed, writer.given, sequence + writer.rows), new_keys=keys)
 

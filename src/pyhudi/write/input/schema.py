@@ -22,6 +22,7 @@ from pyhudi.format.schema.conversion import (
 )
 from pyhudi.format.schema.evolution import evolve_avro
 from pyhudi.format.struct_fields import column_around, find_field, find_fields
+from pyhudi.format.time_units import are_same_times
 from pyhudi.merge.marks import has_mark
 from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
@@ -31,8 +32,6 @@ SPELLING = {pa.int32(): (pa.int64(),)}
 
 EXACT = {pa.int32(): (pa.int64(), pa.float64()), pa.float32(): (pa.float64(),)}
 """What an ordering column may become: types in which two different values stay different."""
-
-_MILLIS = ("timestamp-millis", "local-timestamp-millis")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +202,8 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of one type can be stored as the other: by Avro's promotions, or as a decimal of more digits.
 
-    Bytes do not fit text: some bytes could not be read back from it.
+    Bytes do not fit text: some bytes could not be read back from it. Timestamps fit timestamps of another unit: a value
+    that the unit cannot hold is refused when rows are taken.
     """
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         given = {field.name: field.type for field in found}
@@ -217,6 +217,8 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(whole and wanted.scale >= found.scale)
     if pa.types.is_binary(found) and pa.types.is_string(wanted):
         return False
+    if are_same_times(found, wanted):
+        return True
     return found == wanted or (not pa.types.is_nested(found) and can_promote(found, wanted))
 
 
@@ -339,13 +341,3 @@ class _Comparison:
                 return found
         self.problems.append(f"column '{path}': expected {stored}, found {found}{reason}")
         return stored
-
-
-def refuse_unwritable_types(schema_text: str, *, table_name: str) -> None:
-    """Raises: Unsupported for a table whose timestamps count milliseconds: this release writes microseconds only."""
-    for logical in _MILLIS:
-        if f'"{logical}"' in schema_text:
-            raise Unsupported(
-                f"table '{table_name}': its schema has columns of type {logical}: this release writes timestamps of "
-                "microseconds only; write with Apache Hudi"
-            )

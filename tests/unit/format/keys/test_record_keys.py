@@ -59,7 +59,8 @@ def paths(
         (pa.array([1.0, None, math.nan, -0.0, 0.0]), ["1.0", None, "NaN", "-0.0", "0.0"]),
         (pa.array([0.1, 3.0], pa.float32()), ["0.1", "3.0"]),
         (pa.array([datetime(1970, 1, 1, 0, 0, 1, 5, UTC)], pa.timestamp("us", "UTC")), ["1000005"]),
-        (pa.array([datetime(1970, 1, 1, 0, 0, 1)], pa.timestamp("ms")), ["1000000"]),
+        (pa.array([datetime(1970, 1, 1, 0, 0, 1)], pa.timestamp("ms")), ["1000"]),  # a column of timestamp-millis
+        (pa.array([datetime(1970, 1, 1, 0, 0, 1)], pa.timestamp("ns")), ["1000000"]),
         (pa.array([decimal.Decimal("1.50"), None], pa.decimal128(5, 2)), ["1.50", None]),
         (pa.array([decimal.Decimal("-0.01"), decimal.Decimal("0.00")], pa.decimal128(5, 2)), ["-0.01", "0.00"]),
         (pa.array([decimal.Decimal("1E-10")], pa.decimal128(20, 10)), ["1E-10"]),

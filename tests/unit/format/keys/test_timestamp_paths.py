@@ -127,3 +127,18 @@ def test_zones_of_a_fixed_offset(name: str, hours: float) -> None:
 def test_a_zone_that_java_would_take_for_gmt_in_silence_is_refused(name: str) -> None:
     with pytest.raises(Unsupported, match="time zone"):
         zone_of(name)
+
+
+@pytest.mark.parametrize(
+    "of,expected",
+    [
+        (spec(timestamp_type="EPOCHMILLISECONDS", output_dateformat="yyyyMMddHHmmssSSS", timezone="UTC"),
+         ["20231114221339000", "19691231235959998"]),
+        (spec(timestamp_type="EPOCHMICROSECONDS", output_dateformat="yyyyMMddHHmmssSSS", timezone="UTC",
+         consistent="true"), ["20231114221339000", "19691231235959998"]),
+    ],
+)  # fmt: skip
+def test_a_column_of_milliseconds_gives_its_own_number(of: TimestampSpec, expected: list[str]) -> None:
+    """As the generator takes the number that Avro stores; with consistent logical timestamps it takes the moment."""
+    column = pa.chunked_array([pa.array([1700000019000, -2], pa.timestamp("ms", "UTC"))])
+    assert partition_texts(column, "c", of).to_pylist() == expected

@@ -1,6 +1,7 @@
 """A column read from an old file could lose values, shift rows, or mix up fields on its way to the table's schema."""
 
 import decimal
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -8,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.errors import CorruptFile
-from pyhudi.table.slices.conform import conform_array, conform_batch
+from pyhudi.errors import CorruptFile, Invalid
+from pyhudi.table.slices.conform import conform_array, conform_batch, conform_input
 
 
 def conform(values: pa.Array, target: pa.DataType) -> list[Any]:
@@ -139,3 +140,17 @@ def test_lists_stay_what_they_are_in_slices_too(values: list[Any], start: int, s
     part = pa.array(values, pa.list_(pa.int32())).slice(min(start, len(values)), size)
 
     assert conform(part, pa.list_(pa.int64())) == values[start : start + size]
+
+
+def test_stored_times_that_are_finer_than_the_column_are_its_last_unit_and_those_of_an_input_are_refused() -> None:
+    """Spark's writers of older releases put microseconds into files of a column of milliseconds."""
+    schema = pa.schema([("l", pa.list_(pa.struct([("at", pa.timestamp("ms", "UTC"))])))])
+    finer = pa.struct([("at", pa.timestamp("us", "UTC"))])
+    times = pa.array([1_999, -1], pa.int64()).view(pa.timestamp("us", "UTC"))
+    batch = pa.record_batch({"l": pa.array([[{"at": at}] for at in times.to_pylist()], pa.list_(finer))})
+    found = conform_batch(batch, schema, path="f").column("l").flatten().field("at")
+    assert found.cast(pa.int64()).to_pylist() == [1, -1]
+    with pytest.raises(Invalid, match=r"input: expected column 'l\[\]\.at' readable as timestamp.ms.*round the column"):
+        conform_input(batch, schema)
+    whole = pa.record_batch({"l": pa.array([[{"at": datetime(2026, 1, 1, tzinfo=UTC)}]], pa.list_(finer))})
+    assert conform_input(whole, schema).schema == schema

@@ -17,6 +17,8 @@ from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.stream.declared import refuse_other_types
 from pyhudi.engine.spark.stream.offsets import StreamOffset
 from pyhudi.errors import Unsupported
+from pyhudi.format.time_units import in_micros
+from pyhudi.table.slices.conform import conform_batch
 
 _FORMAT = "pyhudi_stream"
 _PATH = "path"
@@ -145,4 +147,5 @@ class _Reader(DataSourceStreamReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         names = self._declared.names
         for batch in partition.piece.to_batches():
-            yield batch.select(names)
+            chosen = batch.select(names)
+            yield conform_batch(chosen, in_micros(chosen.schema), path=self._batches.shown)

@@ -11,10 +11,12 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import core_count, use_running_interpreter
+from pyhudi.format.time_units import in_micros
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.log_merge import with_key_column
 from pyhudi.table.slices.merged_slice import RowsReader
 from pyhudi.table.view.file_system_view import FileSlice
@@ -102,12 +104,15 @@ def map_slices(
     shares = _shares(slices, tasks_max or _share_count(slices, core_count(spark)))
     numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
 
+    taken = in_micros(schema)
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = open_storage(location)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for planned_file in shares[number]:
-                    yield from read(storage, planned_file)
+                    for rows in read(storage, planned_file):
+                        yield rows if taken == schema else conform_batch(rows, taken, path="rows")
 
     return numbers.mapInArrow(run, spark_schema(schema))
 
@@ -124,6 +129,7 @@ def read_standing_rows(
     use_running_interpreter(spark)
     stored = with_key_column(reader.stored)
     schema = pa.schema([*(stored.field(name) for name in columns), pa.field(number, pa.int32())])
+    taken = in_micros(schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = open_storage(location)
@@ -131,7 +137,9 @@ def read_standing_rows(
             for at in batch.column(0).to_pylist():
                 target, file_slice = slices[at]
                 for rows in reader.rows(storage, file_slice, columns).to_batches():
-                    yield rows.append_column(schema.field(number), pa.repeat(pa.scalar(target, pa.int32()), len(rows)))
+                    numbers = pa.repeat(pa.scalar(target, pa.int32()), len(rows))
+                    numbered = rows.append_column(schema.field(number), numbers)
+                    yield numbered if taken == schema else conform_batch(numbered, taken, path="rows")
 
     tasks = spark.range(0, len(slices), 1, max(1, min(len(slices), _TASKS_A_CORE * core_count(spark))))
     return tasks.mapInArrow(run, spark_schema(schema))

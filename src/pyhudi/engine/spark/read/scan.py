@@ -40,6 +40,7 @@ from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import is_classic, refuse_unshared, use_running_interpreter, with_settings
 from pyhudi.engine.spark.write.keys import quoted
 from pyhudi.format.schema.conversion import COMMIT_TIME
+from pyhudi.format.time_units import in_micros
 from pyhudi.predicate import Predicate
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
@@ -192,8 +193,10 @@ def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored
 def _arrow_filter(
     predicate: Predicate, stored: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    taken = in_micros(stored)
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield predicate.filter(conform_batch(batch, stored, path="scan"))
+            yield predicate.filter(conform_batch(batch, taken, path="scan"))
 
     return run

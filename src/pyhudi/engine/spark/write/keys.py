@@ -36,7 +36,7 @@ from pyhudi.format.keys.record_keys import (
 from pyhudi.format.keys.record_keys import value_text as spelled_values
 from pyhudi.format.keys.timestamp_paths import bad_time_message
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
-from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.conform import conform_input
 
 
 def with_keys(rows: DataFrame, spec: KeySpec, schema: pa.Schema) -> DataFrame:
@@ -58,7 +58,7 @@ def _generating(spec: KeySpec, columns: pa.Schema) -> Callable[[Iterator[pa.Reco
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            typed = conform_batch(batch.select(columns.names), columns, path="input")
+            typed = conform_input(batch.select(columns.names), columns)
             refuse_broken_text(typed)
             rows = pa.Table.from_batches([typed])
             missing = one_array(missing_keys(rows, spec))
@@ -125,8 +125,8 @@ def partition_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
         return key_text(name, schema, spec)
     assert spec.times is not None  # a spec made for writing has it
     kind = schema.field(name).type
-    micros = micros_of(name, schema) if pa.types.is_timestamp(kind) else None
-    return time_partition_text(f.col(quoted(name)), micros, kind, name, spec.times)
+    stored = stored_number(name, schema) if pa.types.is_timestamp(kind) else None
+    return time_partition_text(f.col(quoted(name)), stored, kind, name, spec.times)
 
 
 def _is_untold(text: Column, spec: KeySpec) -> Column:
@@ -184,13 +184,23 @@ def micros_of(name: str, schema: pa.Schema) -> Column:
     return _local_micros(column) if schema.field(name).type.tz is None else f.unix_micros(column)
 
 
+def stored_number(name: str, schema: pa.Schema) -> Column:
+    """The number that a column of timestamps stores, in its unit. Fails for times that the unit cannot hold."""
+    micros = micros_of(name, schema)
+    if schema.field(name).type.unit != "ms":
+        return micros
+    finer = f.lit(f"column '{name}': expected whole milliseconds, as the table stores, found parts of them; round it")
+    whole = f.round((micros - f.pmod(micros, f.lit(1_000))) / 1_000).cast("long")
+    return f.when(f.pmod(micros, f.lit(1_000)) != 0, f.raise_error(finer).cast("long")).otherwise(whole)
+
+
 def value_text(name: str, schema: pa.Schema) -> Column:
     """The text of a column's value. Raises: Invalid for a type that cannot be part of a key."""
     column, kind = f.col(quoted(name)), schema.field(name).type
     if pa.types.is_string(kind):
         return column
     if pa.types.is_timestamp(kind):
-        return micros_of(name, schema).cast("string")
+        return stored_number(name, schema).cast("string")
     if pa.types.is_decimal(kind):
         return _decimal_text(name, kind.scale)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):

@@ -284,10 +284,17 @@ def _has_todays_times(footer: pq.FileMetaData, types: Mapping[str, pa.DataType],
     for number in range(footer.num_row_groups):
         for name in timed.keys() - old:
             statistics = footer.row_group(number).column(columns[name]).statistics
-            limit = _GREGORIAN_SINCE_DAYS if pa.types.is_date(timed[name]) else _ZONES_SINCE_US
+            limit = _oldest(timed[name])
             if statistics is None or not statistics.has_min_max or statistics.min_raw < limit:
                 return False
     return True
+
+
+def _oldest(kind: pa.DataType) -> int:
+    """The first date or time that all releases of Spark write alike, as Parquet stores it."""
+    if pa.types.is_date(kind):
+        return _GREGORIAN_SINCE_DAYS
+    return _ZONES_SINCE_US // 1_000 if pa.types.is_timestamp(kind) and kind.unit == "ms" else _ZONES_SINCE_US
 
 
 def _is_on(spark: SparkSession, name: str) -> bool:

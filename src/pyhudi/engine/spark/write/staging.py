@@ -32,8 +32,9 @@ from pyhudi.engine.spark.session import arrow_batches, is_classic
 from pyhudi.engine.spark.write.parquet_files import ParquetFiles, parquet_files
 from pyhudi.engine.spark.write.task_rows import TaskRows
 from pyhudi.errors import HudiError
+from pyhudi.format.time_units import in_micros
 from pyhudi.storage.scratch import ScratchFolder
-from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.conform import conform_batch, conform_input
 from pyhudi.write.input.source import InputSpec
 from pyhudi.write.memory_settings import SPILL_FOLDER
 
@@ -225,21 +226,23 @@ def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec)
 def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of Spark's batches in the types of a schema; batches without rows are left out.
 
-    Raises: Invalid for text that is not UTF-8.
+    Raises: Invalid for text that is not UTF-8, and for values that the types cannot hold.
     """
     for batch in batches:
         if len(batch):
             refuse_broken_text(batch)
-            yield conform_batch(batch, schema, path="input")
+            yield conform_input(batch, schema)
 
 
 def _read_files(
     files: Sequence[str], schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    taken = in_micros(schema)
+
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for rows in open_batches(files[number]):
-                    yield rows.select(schema.names)
+                    yield conform_batch(rows.select(schema.names), taken, path=files[number])
 
     return run

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.engine.local.input_columns import refuse_broken_text
 from pyhudi.engine.spark.outcomes import outcome_of, running_task
 from pyhudi.format.schema.conversion import RECORD_KEY
-from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.conform import conform_input
 from pyhudi.write.handles.file_group import run_file_group
 from pyhudi.write.handles.target import WriteTarget
 from pyhudi.write.place.plan import FileGroupTask
@@ -92,7 +92,7 @@ def task_runs(
         if len(batch) == 0:
             continue
         numbers = np.asarray(batch.column(TASK_NUMBER))
-        rows = conform_batch(batch, schema, path="input")
+        rows = conform_input(batch, schema)
         if key_column is not None:
             rows = rows.append_column(RECORD_KEY, rows.column(key_column))
 

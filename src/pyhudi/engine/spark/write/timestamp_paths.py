@@ -28,11 +28,11 @@ from pyhudi.format.keys.timestamp_paths import MAX_MS, MIN_MS, UNIT_NS, Timestam
 _LONG_MAX = 9_000_000_000_000_000_000
 
 
-def partition_text(column: Column, micros: Column | None, kind: pa.DataType, name: str, spec: TimestampSpec) -> Column:
+def partition_text(column: Column, stored: Column | None, kind: pa.DataType, name: str, spec: TimestampSpec) -> Column:
     """The partition text of a column's values; null for a value that is no time.
 
-    `micros`: microseconds since 1970, for a column of timestamps. Raises: Invalid for a type that the generator cannot
-    read.
+    `stored`: the number that the table stores, for a column of timestamps. Raises: Invalid for a type that the
+    generator cannot read.
     """
     refuse_type(spec, kind, name)
     if pa.types.is_string(kind):
@@ -40,7 +40,7 @@ def partition_text(column: Column, micros: Column | None, kind: pa.DataType, nam
         wall = _bound(text, lambda text: f.coalesce(*(_wall_of_text(text, pattern, spec) for pattern in spec.inputs)))
         return print_wall(wall, spec.output)
     assert spec.output_zone is not None  # `refuse_type` refuses numbers without it
-    return print_wall(local_ms(_millis(column, micros, kind, spec), spec.output_zone), spec.output)
+    return print_wall(local_ms(_millis(column, stored, kind, spec), spec.output_zone), spec.output)
 
 
 def _bound(value: Column, use: Callable[[Column], Column]) -> Column:
@@ -52,7 +52,7 @@ def _bound(value: Column, use: Callable[[Column], Column]) -> Column:
     return f.element_at(f.transform(f.array(value), use), 1)
 
 
-def _millis(column: Column, micros: Column | None, kind: pa.DataType, spec: TimestampSpec) -> Column:
+def _millis(column: Column, stored: Column | None, kind: pa.DataType, spec: TimestampSpec) -> Column:
     """Milliseconds since 1970 of a column's values, cut towards zero; null for values that are out of bounds.
 
     A null value counts as one unit after 1970: with a unit of seconds it gives 1,000 milliseconds.
@@ -60,10 +60,11 @@ def _millis(column: Column, micros: Column | None, kind: pa.DataType, spec: Time
     unit, null_value = UNIT_NS[spec.unit], 1
 
     if pa.types.is_timestamp(kind):
-        assert micros is not None
-        values = micros
+        assert stored is not None
+        values = stored
         if spec.is_consistent and kind.tz is not None:
-            null_value, unit = 1_000 * unit // 1_000_000, 1_000
+            own = 1_000_000 if kind.unit == "ms" else 1_000
+            null_value, unit = unit // own, own
     elif pa.types.is_date32(kind):
         values = f.unix_date(column).cast("long")
     elif pa.types.is_floating(kind):

@@ -9,6 +9,7 @@ from pyhudi.format.keys.record_keys import KeySpec, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, OpenBaseFile
 from pyhudi.table.slices.base_files.statistics import ChunkFacts
+from pyhudi.table.slices.conform import conform_batch
 
 
 class KeyedFile:
@@ -18,8 +19,9 @@ class KeyedFile:
     format/layout.md section 6.
     """
 
-    def __init__(self, file: OpenBaseFile, keys: KeySpec) -> None:
-        self._file, self._keys = file, keys
+    def __init__(self, file: OpenBaseFile, keys: KeySpec, kinds: pa.Schema) -> None:
+        """`kinds`: the table's columns, for keys are spelled of values of their types."""
+        self._file, self._keys, self._kinds = file, keys, kinds
         others = [field for field in file.schema if field.name != RECORD_KEY]
         self.schema = pa.schema([*others, pa.field(RECORD_KEY, pa.string())])
         self.path, self.row_count = file.path, file.row_count
@@ -59,7 +61,14 @@ class KeyedFile:
     def _keyed(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         if RECORD_KEY not in columns:
             return batch
-        spelled = one_array(record_keys(pa.Table.from_batches([batch]), self._keys))
+        kinds = [
+            self._kinds.field(field.name)
+            if field.name in self._keys.key_columns and field.name in self._kinds.names
+            else field
+            for field in batch.schema
+        ]
+        typed = conform_batch(batch, pa.schema(kinds), path=self.path)
+        spelled = one_array(record_keys(pa.Table.from_batches([typed]), self._keys))
         found = {**dict(zip(batch.schema.names, batch.columns, strict=True)), RECORD_KEY: spelled}
         return pa.RecordBatch.from_arrays([found[name] for name in columns], names=list(columns))
 

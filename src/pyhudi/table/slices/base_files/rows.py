@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ from pyhudi.table.slices.base_files.stitched import FilledFile, StitchedFile
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.file_system_view import SourceFile
 
+_UNTOLD: Final = pa.schema([])
+
 
 @dataclass(frozen=True, slots=True)
 class AsWritten:
@@ -24,13 +27,14 @@ class AsWritten:
     `evolution`: columns had other names in older files; None if none had. `paths`: how partition paths tell the texts
     of partition columns that files lack; None if every file has them. `drops_columns`: any file or log block may lack
     them; if off, only source files of a bootstrap do. `keys`: how to compute record keys, which files do not store;
-    None if they do.
+    None if they do. `kinds`: the table's columns, whose types such keys are spelled of.
     """
 
     evolution: Evolution | None = None
     paths: KeySpec | None = None
     drops_columns: bool = False
     keys: KeySpec | None = None
+    kinds: pa.Schema = _UNTOLD
 
     @property
     def is_today(self) -> bool:
@@ -76,7 +80,7 @@ def open_rows(
                 raise
         told = as_written.texts_of(path.rpartition("/")[0], file.schema.names, has_source=source is not None)
         file = FilledFile(file, told) if told else file
-        return file if as_written.keys is None else KeyedFile(file, as_written.keys)
+        return file if as_written.keys is None else KeyedFile(file, as_written.keys, as_written.kinds)
     except BaseException:
         file.close()
         raise
