@@ -69,7 +69,7 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
 
     spec = stored_key_spec(snapshot)
     if not frames.is_arrow(keys) or frames.is_one_column(keys):
-        return SoughtKeys(_distinct(_texts_of(snapshot, spec, list(keys))))
+        return SoughtKeys(_distinct(_texts_of(snapshot, spec, keys)))
 
     rows = plain_rows(frames.arrow_table(keys))
     if spec.makes_keys:
@@ -101,14 +101,14 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     return SoughtKeys(_distinct(texts), by_path)
 
 
-def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: list[object]) -> pa.Array:
+def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: Any) -> pa.Array:
     """Record keys as texts. Values of the table's key column are spelled as the column's are.
 
     Where record keys are `column:value`, a text that begins so is a record key, and any other one is a value.
     """
     columns = spec.record_key
     try:
-        found = pa.array(keys)
+        found = _plain(one_array(keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(list(keys))))
         if pa.types.is_null(found.type) or pa.types.is_string(found.type):
             return _spelled(found.cast(pa.string()), spec)
         if spec.makes_keys or spec.own_generator or len(columns) != 1 or snapshot.schema_text is None:
@@ -124,6 +124,20 @@ def _texts_of(snapshot: Snapshot, spec: KeySpec, keys: list[object]) -> pa.Array
             f"keys: expected texts of record keys, or values of one key column, found others: {error}"
         ) from error
     return one_array(record_keys(pa.table({columns[0]: values}), spec))
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Values without dictionaries and runs, and texts in the one layout that a table has. Raises: Invalid.
+
+    Whole numbers keep their width: the key column's type says which of them it can hold.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    elif pa.types.is_run_end_encoded(values.type):
+        values = pc.run_end_decode(values)
+    if pa.types.is_null(values.type) or pa.types.is_integer(values.type):
+        return values
+    return one_array(plain_rows(pa.table({"keys": values})).column("keys"))
 
 
 def _type_of(snapshot: Snapshot, name: str) -> pa.DataType:

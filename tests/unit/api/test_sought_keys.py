@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyhudi import HudiTable
@@ -43,6 +44,66 @@ def test_values_and_texts_of_numbers_find_their_rows(partition_by: list[str], ve
 
     for keys in ([1, 2], ["1", "2"], pa.table({"id": [1, 2]}), pa.table({"id": pa.array([1, 2], pa.int32())})):
         assert sorted(table.lookup(keys)["id"].to_pylist()) == [1, 2]
+
+
+def layouts(values: pa.Array) -> dict[str, Any]:
+    """The values as Arrow has them in other layouts."""
+    return {
+        "an array": values,
+        "a slice": pa.concat_arrays([values, values])[len(values) :],
+        "chunks": pa.chunked_array([values[:1], values[1:]]),
+        "a dictionary": values.dictionary_encode(),
+        "dictionaries": pa.chunked_array([values[:1].dictionary_encode(), values[1:].dictionary_encode()]),
+        "runs": pc.run_end_encode(values.cast(pa.string()) if values.type == pa.string_view() else values),
+        "scalars": list(values),
+        "scalars of a dictionary": list(values.dictionary_encode()),
+        "no chunks and one": pa.chunked_array([values[:0], values]),
+    }
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("layout", layouts(pa.array(["a"])))
+def test_texts_in_any_layout_of_arrow_find_their_rows(kind: pa.DataType, layout: str) -> None:
+    table = table_of(pa.table({"id": ["a", "b", "c"]}), [])
+    keys = layouts(pa.array(["a", "c"], kind))[layout]
+
+    assert sorted(table.lookup(keys)["id"].to_pylist()) == ["a", "c"]
+
+
+@pytest.mark.parametrize("given", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()], ids=str)
+@pytest.mark.parametrize("layout", layouts(pa.array([1])))
+@pytest.mark.parametrize("stored", [pa.int32(), pa.int64()], ids=str)
+def test_whole_numbers_of_any_width_and_layout_find_their_rows(
+    stored: pa.DataType, layout: str, given: pa.DataType
+) -> None:
+    table = table_of(pa.table({"id": pa.array([1, 2, 3], stored)}), [])
+    keys = layouts(pa.array([1, 3], given))[layout]
+
+    assert sorted(table.lookup(keys)["id"].to_pylist()) == [1, 3]
+
+
+def test_numbers_beyond_the_columns_type_are_refused() -> None:
+    table = table_of(pa.table({"id": pa.array([1], pa.int32())}), [])
+
+    for keys in (pa.array([2**40]).dictionary_encode(), pa.array([2**63], pa.uint64()), [2**40]):
+        with pytest.raises(Invalid, match="keys: expected values of int32"):
+            table.lookup(keys)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.array([1]).cast(pa.duration("s")),
+        pa.StringArray.from_buffers(1, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")),
+        pa.array([["a"]]),
+    ],
+    ids=["durations", "no UTF-8", "lists"],
+)
+def test_an_array_of_what_no_column_of_texts_holds_is_refused(keys: pa.Array) -> None:
+    table = table_of(pa.table({"id": ["a"]}), [])
+
+    with pytest.raises(Invalid, match="keys"):
+        table.lookup(keys)
 
 
 def test_whole_numbers_find_keys_that_are_decimals() -> None:
