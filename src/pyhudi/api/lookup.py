@@ -132,8 +132,8 @@ def _plain(values: pa.Array) -> pa.Array:
     Whole numbers keep their width: the key column's type says which of them it can hold.
     """
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    elif pa.types.is_run_end_encoded(values.type):
+        return _plain(values.dictionary).take(values.indices)
+    if pa.types.is_run_end_encoded(values.type):
         values = pc.run_end_decode(values)
     if pa.types.is_null(values.type) or pa.types.is_integer(values.type):
         return values

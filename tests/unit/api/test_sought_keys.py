@@ -64,6 +64,8 @@ def layouts(values: pa.Array) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 @pytest.mark.parametrize("layout", layouts(pa.array(["a"])))
 def test_texts_in_any_layout_of_arrow_find_their_rows(kind: pa.DataType, layout: str) -> None:
+    if kind == pa.string_view() and layout == "scalars of a dictionary":
+        pytest.skip("PyArrow makes no array of them")
     table = table_of(pa.table({"id": ["a", "b", "c"]}), [])
     keys = layouts(pa.array(["a", "c"], kind))[layout]
 
