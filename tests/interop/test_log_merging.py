@@ -1,7 +1,8 @@
 """Records of one key in a log could come to another row for us than for Apache Hudi: a late row, a delete with or
 without ordering value, a partial update, in any order. Each case is written by pyhudi and read by both.
 
-Some logs would show a deleted row again. pyhudi reads them as Apache Hudi does, and writes a base file instead.
+Some logs would show a deleted row again. pyhudi reads them as Apache Hudi does, and writes a base file instead. Others
+would show values of a late row. pyhudi reads them as Apache Hudi does, and writes other logs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.write.handles import append
+from pyhudi.write.handles import append, file_group
+from pyhudi.write.handles.incoming_rows import IncomingRows
+from pyhudi.write.handles.returning_rows import SettledRows
 from tests.interop.mor_tables import BLOCK_FORMAT, MERGE_ON_READ, POSITIONS
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceFailed, ReferenceHudi
@@ -91,7 +94,8 @@ CASES: dict[str, tuple[list[Step], Shown]] = {
     "partials": ([only_a(6, "pa"), only_b(7, "pb")], (7, "pa", "pb")),
     "late partial after partial": ([only_a(8, "pa"), only_b(7, "pb")], (8, "pa", "pb")),
     "late partials": ([only_a(4, "pa"), only_b(3, "pb")], (5, "base", "base")),
-    # A record of the log is made of both before it meets the base file's row: what came too late comes along.
+    # A record of the log is made of both before it meets the base file's row: what came too late comes along (see
+    # SETTLED).
     "late partial then partial": ([only_a(4, "pa"), only_b(6, "pb")], (6, "pa", "pb")),
     "row then partial": ([row(6, "six"), only_b(7, "pb")], (7, "six", "pb")),
     "partial then row": ([only_b(7, "pb"), row(8, "eight")], (8, "eight", "eight")),
@@ -115,6 +119,18 @@ REWRITTEN: dict[str, Shown] = {
 """Cases whose log would show the deleted row, or values of it, again. Our last write of them writes the next base file,
 and the row is as it was written.
 """
+
+SETTLED: dict[str, Shown] = {
+    "late partial after partial": (8, "pa", "base"),
+    "late partial then partial": (6, "base", "pb"),
+    "partial then late row": (7, "base", "pb"),
+}
+"""Cases whose log would show values of a late row. Our last write of them leaves the late row out, or writes a whole
+one, and the row is that of one write after the other.
+"""
+
+WRITTEN = {case: shown for case, (_, shown) in CASES.items()} | REWRITTEN | SETTLED
+"""What a reader makes of the cases as our writes store them."""
 
 
 def written(path: Path, kind: str, version: int, cases: Set[str]) -> HudiTable:
@@ -143,8 +159,12 @@ def logged(path: Path, kind: str, version: int, cases: Set[str]) -> HudiTable:
     def none(*_: object) -> pa.Array:
         return pa.array([], pa.string())
 
+    def as_they_come(_: object, incoming: IncomingRows) -> SettledRows:
+        return SettledRows(incoming)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(append, "returning_keys", none)
+        patch.setattr(file_group, "settle_late_rows", as_they_come)
         table = written(path, kind, version, cases)
     assert rewritten(table, cases) == set()
     return table
@@ -192,7 +212,7 @@ def test_hudi_120_makes_of_our_logs_what_we_do(
     for cases in (MARKED, CASES.keys() - MARKED):
         table = written(tmp_path / f"{len(cases)} cases", kind, version, cases)
         ours = table.scan().to_arrow()
-        assert shown(ours) == rows_of({case: REWRITTEN.get(case, CASES[case][1]) for case in cases})
+        assert shown(ours) == rows_of({case: WRITTEN[case] for case in cases})
         assert rewritten(table, cases) == REWRITTEN.keys() & cases
         for positions in (True, False):
             assert_same_rows(hudi_120.read(table.path, **{POSITIONS: positions}), ours)
@@ -210,13 +230,25 @@ def test_hudi_120_shows_deleted_rows_of_a_log_as_we_do(
         assert_same_rows(hudi_120.read(table.path, **{POSITIONS: positions}), ours)
 
 
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", ["parquet", "avro"])
+def test_hudi_120_shows_values_of_late_rows_of_a_log_as_we_do(
+    tmp_path: Path, hudi_120: ReferenceHudi, kind: str, version: int
+) -> None:
+    table = logged(tmp_path / "cases", kind, version, SETTLED.keys())
+    ours = table.scan().to_arrow()
+    assert shown(ours) == rows_of({case: CASES[case][1] for case in SETTLED})
+    for positions in (True, False):
+        assert_same_rows(hudi_120.read(table.path, **{POSITIONS: positions}), ours)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "avro"])
 def test_hudi_102_makes_of_our_logs_what_we_do_but_for_some(tmp_path: Path, hudi_102: ReferenceHudi, kind: str) -> None:
     """It compares no delete of a log with a partial update that follows."""
     found: dict[str, str] = {}
     for cases in (MARKED, CASES.keys() - MARKED):
         table = written(tmp_path / f"{len(cases)} cases", kind, 8, cases)
-        found |= otherwise_in(hudi_102, table, {case: REWRITTEN.get(case, CASES[case][1]) for case in sorted(cases)})
+        found |= otherwise_in(hudi_102, table, {case: WRITTEN[case] for case in sorted(cases)})
     assert found == {"delete then equal row": CANNOT_COMPARE, "ordered delete then late partial": "(7, 'pa', 'base')"}
 
 

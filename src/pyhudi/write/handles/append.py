@@ -26,7 +26,12 @@ from pyhudi.write.handles.log_writer import (
     write_log,
 )
 from pyhudi.write.handles.orc_times import refuse_unreadable_times
-from pyhudi.write.handles.returning_rows import returning_keys, rewrite_without
+from pyhudi.write.handles.returning_rows import (
+    SettledRows,
+    StoredLog,
+    returning_keys,
+    rewrite_without,
+)
 from pyhudi.write.handles.stored_rows import RowStamp, stored_rows, with_all_columns
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.source import LEAVES, POSITION
@@ -35,46 +40,30 @@ from pyhudi.write.place.searched_keys import search_keys
 
 
 def append_rows(
-    store: Storage, target: WriteTarget, task: FileGroupTask, incoming: IncomingRows, write_token: str
+    store: Storage,
+    target: WriteTarget,
+    task: FileGroupTask,
+    settled: SettledRows,
+    write_token: str,
+    stored: StoredLog | None = None,
 ) -> list[WriteStatus]:
     """Write the rows into new log files of the group: one row a key, and deletes as deletes.
 
     Rows with only some of the columns can be logged if their key is stored. The others get nulls for what they lack, in
     blocks of their own. A delete carries its row's ordering value, if the table compares these values. The delete of a
     row that moves to another partition carries none, and wins over everything before it. If a row would bring a deleted
-    one back, the group's next base file is written instead (`returning_rows`).
+    one back, the group's next base file is written instead (`returning_rows`). `stored`: the group's log so far, if it
+    lies upon a base file.
     Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
     """
-    chosen, gone = incoming.living, incoming.gone
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
     destination = LogDestination(
         store, target.requested, task.partition, task.file_id, write_token, target.log_marker, task.log
     )
 
-    # A search tells which rows are new. An insert that drops stored keys was searched before: all its rows are new.
-    new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
-    if task.searched is not None and target.is_partial:
-        is_stored = search_keys(store, target, task.searched).holds(chosen.column(RECORD_KEY))
-        chosen, whole = chosen.filter(is_stored), with_all_columns(chosen.filter(pc.invert(is_stored)), target.schema)
-    elif task.searched is not None:
-        new = len(chosen)
-
-    parts = [
-        _Part(
-            _style(target, chosen),
-            _rows(target, task, chosen, base_instant),
-            _deletes(target, task, gone, base_instant),
-            inserts=new,
-        )
-    ]
-
-    if len(whole):
-        complete = replace(target, is_partial=False)
-        rows, none = _rows(complete, task, whole, None), _deletes(target, task, gone.slice(0, 0), None)
-        parts.append(_Part(_style(complete, whole), rows, none, inserts=len(whole)))
-
-    keys = pa.concat_arrays([one_array(table.column(RECORD_KEY)) for table in (chosen, whole)])
-    rewritten = _rewritten(store, target, destination, task, parts, keys, new=new + len(whole), gone=len(gone))
+    parts = _parts(store, target, task, settled, base_instant)
+    new = sum(part.inserts for part in parts)
+    rewritten = _rewritten(store, stored, target, destination, task, parts, new=new, gone=len(settled.incoming.gone))
     if rewritten is not None:
         return [rewritten]
 
@@ -88,29 +77,62 @@ def append_rows(
     return statuses
 
 
+def _parts(
+    store: Storage, target: WriteTarget, task: FileGroupTask, settled: SettledRows, base_instant: str | None
+) -> list["_Part"]:
+    """The rows and deletes to log. Whole rows of a write of some columns are a part of their own."""
+    chosen, gone = settled.incoming.living, settled.incoming.gone
+
+    # A search tells which rows are new. An insert that drops stored keys was searched before: all its rows are new.
+    new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
+    if task.searched is not None and target.is_partial:
+        is_stored = search_keys(store, target, task.searched).holds(chosen.column(RECORD_KEY))
+        chosen, whole = chosen.filter(is_stored), with_all_columns(chosen.filter(pc.invert(is_stored)), target.schema)
+    elif task.searched is not None:
+        new = len(chosen)
+
+    # A row that has got the columns which it lacks is no new one.
+    completed = settled.complete
+    if completed is not None:
+        chosen = chosen.filter(pc.invert(pc.is_in(chosen.column(RECORD_KEY), completed.column(RECORD_KEY))))
+        new = min(new, len(chosen))
+
+    def part(of: WriteTarget, rows: pa.Table, deletes: pa.Table, position_base: str | None, inserts: int) -> _Part:
+        return _Part(
+            _style(of, rows), _rows(of, task, rows, position_base), _deletes(of, task, deletes, position_base),
+            one_array(rows.column(RECORD_KEY)), inserts,
+        )  # fmt: skip
+
+    parts = [part(target, chosen, gone, base_instant, new)]
+    complete = replace(target, is_partial=False)
+    for rows, inserts in ((whole, len(whole)), (completed, 0)):
+        if rows is not None and len(rows):
+            parts.append(part(complete, rows, gone.slice(0, 0), None, inserts))
+    return parts
+
+
 def _rewritten(
     store: Storage,
+    stored: StoredLog | None,
     target: WriteTarget,
     destination: LogDestination,
     task: FileGroupTask,
     parts: Sequence["_Part"],
-    keys: pa.Array,
     *,
     new: int,
     gone: int,
 ) -> WriteStatus | None:
     """The group's next base file, written where a row would bring a deleted one back; None where none does.
 
-    `keys`: of the incoming rows. `new`, `gone`: how many of them are planned as new, and how many keys are deleted.
+    `new`, `gone`: how many of the rows are planned as new, and how many keys are deleted.
     Raises: Conflict for a group that is about to be resized: the resizing would not take the new base file.
     """
-    if task.file_slice is None:  # only logs upon a base file can have deleted a row
-        return None
 
     def own() -> list[LogBlock]:
         return [block for part in parts for block in log_blocks(destination, part.style, part.rows, part.deletes)]
 
-    back = returning_keys(store, target, task, keys, own)
+    keys = pa.concat_arrays([part.keys for part in parts])
+    back = returning_keys(stored, keys, own)
     if not len(back):
         return None
     if task.doubled is not None:
@@ -142,7 +164,7 @@ def append_doubled(
         if chosen.any():
             rows = IncomingRows(incoming.table.filter(pa.array(chosen)), incoming.is_delete[chosen])
             token = f"{number}-{int(target.requested[-_CLOCK_DIGITS:])}-{attempt}"
-            statuses += append_rows(store, target, own, rows, token)
+            statuses += append_rows(store, target, own, SettledRows(rows), token)
     return statuses
 
 
@@ -152,11 +174,12 @@ _CLOCK_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Blocks of one style. `inserts`: how many of their rows are planned as new."""
+    """Blocks of one style. `keys`: of their rows. `inserts`: how many of their rows are planned as new."""
 
     style: BlockStyle
     rows: LogRows
     deletes: LogRows
+    keys: pa.Array
     inserts: int
 
 

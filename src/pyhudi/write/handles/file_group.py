@@ -23,6 +23,7 @@ from pyhudi.write.handles.incoming_rows import IncomingRows, collect_rows, delet
 from pyhudi.write.handles.key_filter import KeyFilter
 from pyhudi.write.handles.merge import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.handles.partition_metafile import put_partition_metafile
+from pyhudi.write.handles.returning_rows import StoredLog, settle_late_rows
 from pyhudi.write.handles.stored_rows import RowStamp, stored_rows, with_all_columns
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.place.plan import FileGroupTask, TaskKind
@@ -65,10 +66,11 @@ def run_file_group(
         case TaskKind.REWRITE:
             return _rewrite(store, target, task, collect_rows(target, batches), write_token)
         case TaskKind.APPEND:
-            incoming = collect_rows(target, batches)
+            log = StoredLog.of(store, target, task)
+            settled = settle_late_rows(log, collect_rows(target, batches))
             return [
-                *append_rows(store, target, task, incoming, write_token),
-                *append_doubled(store, target, task, incoming, write_token),
+                *append_rows(store, target, task, settled, write_token, log),
+                *append_doubled(store, target, task, settled.incoming, write_token),
             ]
         case _:
             assert_never(task.kind)

@@ -1,14 +1,24 @@
-"""Deleted rows that an append would bring back. The file group's next base file is written instead.
+"""What an append would bring back: deleted rows, and values of late rows.
 
-Example, by event time: a base row has ordering value 10, a delete in the log has none, and a new row of the key has 5.
+Deleted rows: the file group's next base file is written instead. Example, by event time: a base row has ordering value
+10, a delete in the log has none, and a new row of the key has 5.
 Readers merge the log first, where the new row wins over the delete. Then they merge the base row, which wins with its
 10 over the 5 of the new row: the deleted row shows again. Values of a deleted row come back in the same way where a
 merge makes one row of two. Seen: Apache Hudi 1.0.2 and 1.2.0 read such a log so, and write it.
+
+Late rows: they are left out of the log. Example, by event time: a base row has ordering value 5, a record in the log
+has 9 and some of the columns, and a new row of the key has 1. Readers merge the log first, where the new row fills the
+columns that the record lacks, and then the base row, which has nothing to fill any more. Taken one after the other, the
+new row loses as a whole. In the same way a record that is older than its base row would fill what a newer one lacks:
+such a newer row is logged with all of its columns.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,48 +26,169 @@ from pyhudi.errors import Conflict
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.delete import read_deletes
+from pyhudi.format.log.headers import instant_time, is_partial
 from pyhudi.format.names import BaseFileName, join
-from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
+from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY
+from pyhudi.merge.cells import take_one
+from pyhudi.merge.latest import incoming_wins, match_rows
+from pyhudi.merge.ordering import normalized, ordering_fields, read_ordering
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import ChooseRows, read_merged, stored_blocks
 from pyhudi.table.slices.row_positions import LogRecords, key_source, record_keys_of
-from pyhudi.table.slices.slice_log import slice_files
+from pyhudi.table.slices.slice_log import DATA_TYPES, slice_files
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.change_log import ChangeLog, paired
 from pyhudi.write.handles.compaction import write_merged
+from pyhudi.write.handles.incoming_rows import IncomingRows
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.place.plan import FileGroupTask
 
 _NO_KEYS: Final = pa.array([], pa.string())
 
 
-def returning_keys(
-    storage: Storage, target: WriteTarget, task: FileGroupTask, keys: pa.Array, own: Callable[[], Sequence[LogBlock]]
-) -> pa.Array:
+@dataclass(frozen=True)
+class StoredLog:
+    """The log that a write appends to, where it lies upon a base file. Its blocks are found once, when asked for.
+
+    Requests: one for each log file. Memory: as `sources_of_logs`.
+    """
+
+    storage: Storage
+    file_slice: FileSlice
+    target: WriteTarget
+    reading: LogReading
+
+    @classmethod
+    def of(cls, storage: Storage, target: WriteTarget, task: FileGroupTask) -> "StoredLog | None":
+        if task.file_slice is None or target.reading is None:
+            return None
+        return cls(storage, task.file_slice, target, target.reading)
+
+    @cached_property
+    def blocks(self) -> list[LogBlock]:
+        return stored_blocks(self.storage, slice_files(self.file_slice), self.reading)
+
+    @property
+    def may_mark_deletes(self) -> bool:
+        """Whether the table has a column that marks rows as deleted. Such a table takes whole rows only."""
+        return any(name in self.target.schema.names for name in self.reading.rules.mark_columns)
+
+    def keys_in(self, blocks: Sequence[LogBlock]) -> pa.Array:
+        """The record keys in these blocks, each once."""
+        schema = key_source(self.target.schema, self.reading.keys)
+        found = [chunk for one in blocks for chunk in record_keys_of(LogRecords.of(one), schema, self.reading).chunks]
+        return pc.unique(one_array(pa.chunked_array(found, pa.string())))
+
+    def living(self, keys: pa.Array, columns: Sequence[str], own: Sequence[LogBlock] = ()) -> pa.Table:
+        """These columns of the rows that a query shows of these keys once `own` is part of the log.
+
+        Memory: as `read_merged`.
+        """
+
+        def of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
+            return rows.filter(pc.is_in(rows.column(RECORD_KEY), keys))
+
+        batches = read_merged(
+            self.storage, slice_files(self.file_slice), self.reading, self.target.schema, columns,
+            use_threads=False, more=own, choose=of_keys,
+        )  # fmt: skip
+        schema = pa.schema([self.target.schema.field(name) for name in columns])
+        return pa.Table.from_batches((of_keys(batch).select(columns) for batch in batches), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class SettledRows:
+    """What a write appends. `incoming`: without the late rows. `complete`: those of its rows that have to be logged
+    whole, with the columns that they lack as they stand in the table.
+    """
+
+    incoming: IncomingRows
+    complete: pa.Table | None = None
+
+
+def settle_late_rows(log: StoredLog | None, incoming: IncomingRows) -> SettledRows:
+    """The rows to append, so that each meets the row that stands, and not older ones that lost or will lose.
+
+    Requests: by event time, one for each log of the slice, which `returning_keys` needs, too. The slice is read, in the
+    columns that merging needs, if the log holds some columns only of one of the keys; and by a write of some columns,
+    if the log holds one of its keys. Memory: as `read_merged`.
+    """
+    every = SettledRows(incoming)
+    if log is None or log.may_mark_deletes or incoming.is_delete.all():
+        return every
+    target, rules = log.target, log.reading.rules
+    if not (rules.log_by_ordering and rules.base_by_ordering and rules.keeps_rows_whole):
+        return every
+
+    filled = [one for one in log.blocks if one.type in DATA_TYPES and (target.is_partial or is_partial(one))]
+    rows = incoming.table
+    keys = one_array(rows.column(RECORD_KEY))
+    suspects = pc.unique(keys.filter(pc.is_in(keys, log.keys_in(filled)))) if filled else _NO_KEYS
+    if not len(suspects):
+        return every
+
+    stands = log.living(suspects, rules.columns_needed([RECORD_KEY, COMMIT_TIME], target.schema.names))
+    match = np.where(incoming.is_delete, -1, match_rows(keys, stands.column(RECORD_KEY)))
+    at = np.flatnonzero(match >= 0)
+    fields = ordering_fields(target.schema, rules.ordering)
+    own, other = (
+        normalized(read_ordering(_one_batch(table), rules.ordering, fields))
+        for table in (rows.take(pa.array(at)), stands.take(pa.array(match[at])))
+    )
+    wins = incoming_wins(own, other)
+    kept = np.ones(len(rows), np.bool_)
+    kept[at[~wins]] = False
+    settled = IncomingRows(rows.filter(pa.array(kept)), incoming.is_delete[kept])
+    if not target.is_partial:
+        return SettledRows(settled)
+
+    # Where a row of the base file stands, the log holds only records that lost against it. Keys that are computed
+    # come without commit times.
+    written = take_one(stands.column(COMMIT_TIME), match[at])
+    is_logged = np.asarray(pc.is_in(written, pa.array([instant_time(one) for one in log.blocks])))
+    chosen = at[wins & ~is_logged]
+    return SettledRows(settled, _completed(log, rows.take(pa.array(chosen))) if len(chosen) else None)
+
+
+def _completed(log: StoredLog, rows: pa.Table) -> pa.Table:
+    """Rows of some columns, with the other columns as they stand in the table."""
+    names = [name for name in log.target.schema.names if name not in META_FIELDS and name not in rows.column_names]
+    keys = one_array(rows.column(RECORD_KEY))
+    stands = log.living(keys, [RECORD_KEY, *names])
+    match = match_rows(keys, stands.column(RECORD_KEY))
+    for name in names:
+        rows = rows.append_column(log.target.schema.field(name), take_one(stands.column(name), match))
+    return rows
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([one_array(column) for column in rows.columns], schema=rows.schema)
+
+
+def returning_keys(log: StoredLog | None, keys: pa.Array, own: Callable[[], Sequence[LogBlock]]) -> pa.Array:
     """The keys of deleted base rows that, after `own`, readers would show again, or would show values of.
 
     `own`: gives the blocks that this write would append to the group's log. `keys`: of the rows in these blocks.
     Requests: none if rows win by the time of their commit; else one for each log of the slice, and, if its deletes have
     one of these keys, the columns of its base file that merging needs. Memory: as `read_merged`.
     """
-    file_slice, reading = task.file_slice, target.reading
-    if file_slice is None or reading is None or not len(keys) or not _may_return(target):
+    if log is None or not len(keys) or not _may_return(log.target):
         return _NO_KEYS
-    suspects = _maybe_deleted(storage, file_slice, reading, keys, target.schema.names)
+    suspects = _maybe_deleted(log, keys)
     if not len(suspects):
         return _NO_KEYS
 
     # Dead keys: the log names them in a delete, and a query shows no row of them.
-    stored = _living(storage, file_slice, target, reading, suspects, [])
+    stored = log.living(suspects, [RECORD_KEY, COMMIT_TIME])
     dead = suspects.filter(pc.invert(pc.is_in(suspects, one_array(stored.column(RECORD_KEY)))))
     if not len(dead):
         return _NO_KEYS
 
-    shown = _living(storage, file_slice, target, reading, dead, own())
-    if reading.rules.keeps_rows_whole and not target.is_partial and reading.keys is None:
-        shown = shown.filter(pc.not_equal(shown.column(COMMIT_TIME), target.requested))
+    shown = log.living(dead, [RECORD_KEY, COMMIT_TIME], own())
+    if log.reading.rules.keeps_rows_whole and not log.target.is_partial and log.reading.keys is None:
+        shown = shown.filter(pc.not_equal(shown.column(COMMIT_TIME), log.target.requested))
     else:
         # Rows may change and keep their commit time, or have none. A key without a base row brings nothing back, but
         # finding these keys is not worth another read.
@@ -154,45 +285,12 @@ def _may_return(target: WriteTarget) -> bool:
     return target.is_partial or not rules.keeps_rows_whole or rules.base_by_ordering
 
 
-def _maybe_deleted(
-    storage: Storage, file_slice: FileSlice, reading: LogReading, keys: pa.Array, columns: Sequence[str]
-) -> pa.Array:
+def _maybe_deleted(log: StoredLog, keys: pa.Array) -> pa.Array:
     """The keys that the slice's log may delete: the keys in its delete blocks; all keys if rows may mark deletes."""
-    if any(name in columns for name in reading.rules.mark_columns):
+    if log.may_mark_deletes:
         return pc.unique(keys)
-    blocks = stored_blocks(storage, slice_files(file_slice), reading)
-    deleted = [read_deletes(block).column("record_key") for block in blocks if block.type is BlockType.DELETE]
+    deleted = [read_deletes(block).column("record_key") for block in log.blocks if block.type is BlockType.DELETE]
     return pc.unique(keys.filter(pc.is_in(keys, pa.concat_arrays([_NO_KEYS, *deleted]))))
-
-
-def _living(
-    storage: Storage,
-    file_slice: FileSlice,
-    target: WriteTarget,
-    reading: LogReading,
-    keys: pa.Array,
-    own: Sequence[LogBlock],
-) -> pa.Table:
-    """Key and commit time of the rows that a query shows of these keys once `own` is part of the slice's log."""
-    columns = [RECORD_KEY, COMMIT_TIME]
-
-    def of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.filter(pc.is_in(rows.column(RECORD_KEY), keys))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in read_merged(
-            storage,
-            slice_files(file_slice),
-            reading,
-            target.schema,
-            columns,
-            use_threads=False,
-            more=own,
-            choose=of_keys,
-        ):
-            yield of_keys(batch).select(columns)
-
-    return pa.Table.from_batches(batches(), pa.schema([target.schema.field(name) for name in columns]))
 
 
 def _without(keys: pa.Array) -> ChooseRows:

@@ -1,0 +1,133 @@
+"""A late row could fill the columns that a newer row with some columns only lacks in the log.
+
+Readers merge the records of a log before these meet the base row. So the row of a key would depend on whether a
+compaction ran between two writes. The model takes one write after the other, as a table without logs does.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from pyhudi import HudiTable
+from pyhudi.storage.memory import MemoryStorage
+from tests.support.model import StepClock, seeded_uuids
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("x", pa.int64()), ("y", pa.int64())])
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+Row = dict[str, Any]
+
+
+def new_table(version: int, properties: dict[str, str] | None = None, storage: Any = None) -> HudiTable:
+    clock = StepClock()
+    return HudiTable.create(
+        "", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", table_version=version, schema=SCHEMA,
+        properties={"hoodie.clean.automatic": "false", **(properties or {})}, clock=clock, random=seeded_uuids(1),
+        storage=storage or MemoryStorage(clock_ms=lambda: clock.ms),
+    )  # fmt: skip
+
+
+def rows(*given_rows: Row) -> pa.Table:
+    names = [field for field in SCHEMA if field.name in given_rows[0]]
+    return pa.Table.from_pylist(list(given_rows), pa.schema(names))
+
+
+def stored(table: HudiTable) -> list[Row]:
+    found: list[Row] = table.scan(meta_fields=False).to_arrow().sort_by("id").to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("properties", [{}, BUCKETS], ids=["looked up", "buckets"])
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("late", [{"ts": 1, "x": 10, "y": 10}, {"ts": 1, "x": 10}, {"ts": 7, "x": 10, "y": 10}])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_late_row_changes_nothing_whether_or_not_a_compaction_ran(
+    version: int, late: Row, is_compacted: bool, properties: dict[str, str]
+) -> None:
+    table = new_table(version, properties)
+    table.upsert(rows({"id": "a", "ts": 5, "x": 50, "y": 50}))
+    table.upsert(rows({"id": "a", "ts": 9, "y": 90}))
+    if is_compacted:
+        table.compact()
+    table.upsert(rows({"id": "a", **late}))
+    for _ in range(2):
+        assert stored(table) == [{"id": "a", "ts": 9, "x": 50, "y": 90}]
+        table.compact()
+
+
+def test_only_the_late_row_of_a_write_is_left_out() -> None:
+    table = new_table(9)
+    table.upsert(rows(*({"id": key, "ts": 5, "x": 50, "y": 50} for key in "abc")))
+    table.upsert(rows({"id": "a", "ts": 9, "y": 90}))
+    result = table.upsert(rows(*({"id": key, "ts": 7, "x": 70, "y": 70} for key in "abd")))
+    assert (result.inserted, result.updated) == (1, 1)
+    assert [row["x"] for row in stored(table)] == [50, 70, 50, 70]
+    assert table.upsert(rows({"id": "a", "ts": 1, "x": 10, "y": 10})).files == 0
+
+
+changes = st.lists(
+    st.one_of(
+        st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), min_size=1, max_size=3).map(dict).flatmap(
+            lambda keys: st.tuples(st.just(keys), st.sampled_from(["xy", "x", "y"]))
+        ),
+        st.sampled_from(["compact", "a", "b"]),
+    ),
+    min_size=2,
+    max_size=8,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("properties", [{}, BUCKETS], ids=["looked up", "buckets"])
+@pytest.mark.parametrize("version", [8, 9])
+def test_rows_are_those_of_one_write_after_the_other(version: int, properties: dict[str, str]) -> None:
+    @settings(
+        max_examples=12, deadline=None, suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )  # fmt: skip
+    @given(changes)
+    def check(actions: list[Any]) -> None:
+        table, model = new_table(version, properties), dict[str, Row]()
+        for number, action in enumerate(actions):
+            if action == "compact":
+                table.compact()
+            elif isinstance(action, str):
+                table.delete(pa.table({"id": [action]}))
+                model.pop(action, None)
+            else:
+                keys, names = action
+                given_rows = [{"id": key, "ts": ts, **dict.fromkeys(names, number)} for key, ts in keys.items()]
+                table.upsert(rows(*given_rows))
+                for row in given_rows:
+                    old = model.get(row["id"], {"ts": 0, "x": None, "y": None})
+                    if row["ts"] >= old["ts"]:
+                        model[row["id"]] = {**old, **row}
+            assert stored(table) == [{name: model[key][name] for name in SCHEMA.names} for key in sorted(model)]
+
+    check()
+
+
+class LogReads(MemoryStorage):
+    """Counts the reads of logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+
+    def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        if ".log." in path and not path.startswith(".hoodie"):
+            self.paths.append(path)
+        return super().get(path, start, end)
+
+
+@pytest.mark.parametrize("names, reads", [("xy", 2), ("y", 4)])
+def test_where_the_log_has_whole_rows_only_each_log_is_read_once(names: str, reads: int) -> None:
+    storage = LogReads()
+    table = new_table(9, storage=storage)
+    table.upsert(rows({"id": "a", "ts": 5, "x": 50, "y": 50}))
+    for ts in (6, 7):
+        table.upsert(rows({"id": "a", "ts": ts, **dict.fromkeys(names, ts)}))
+    storage.paths.clear()
+    table.upsert(rows({"id": "a", "ts": 1, "x": 10, "y": 10}))
+    assert len(storage.paths) == reads
