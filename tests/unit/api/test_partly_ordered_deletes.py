@@ -67,3 +67,18 @@ def test_rows_of_the_empty_payload_win_where_the_ordering_column_places_them(kin
     table = make(kind, ordering="day", partition_by="day", properties=BY_MONTH)
     table.upsert(rows("a", day=10, seq=1), options=EMPTY)
     assert ids(table) == ["b"]
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("version", [5, 6])
+def test_up_to_version_7_a_delete_is_compared_with_the_rows_before_it_in_the_log_alone(
+    version: int, is_compacted: bool
+) -> None:
+    table = make("MERGE_ON_READ", table_version=version, ordering="seq")
+    if is_compacted:
+        table.compact()
+    assert table.delete(rows("a", "b", day=20, seq=1)).deleted == 2
+    assert ids(table) == ([] if is_compacted else ["a"])
+    table.delete(rows("a", "b", day=20, seq=50))
+    table.upsert(rows("b", day=20, seq=2))
+    assert ids(table) == ["b"]
