@@ -189,6 +189,7 @@ def parse_file_ids(file_ids: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
 
 def format_file_ids(high: Numbers, low: Numbers, index: Numbers) -> pa.StringArray:
     """The texts of file ids, from what `parse_file_ids` gives. Hexadecimal digits are in lower case."""
+    assert not len(index) or (index.min() >= -(1 << 31) and index.max() < 1 << 31)  # else too many digits for `out`
     offsets = np.zeros(len(high) + 1, np.int32)
     out = np.empty(len(high) * _ID_SIZE_MAX, np.uint8)
     size = _format_each(high, low, index, out, offsets)
