@@ -1,6 +1,7 @@
 """Names of files and folders, as data. Parsing is exact, or it is nothing."""
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, Self, TypeAlias
@@ -111,6 +112,23 @@ def _log_file_name(name: str) -> LogFileName | None:
         match["write_token"],
         match["suffix"] or "",
     )
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The folders that a folder lies in, without the table's own. Example: of `a/b/c` these are `a/b` and `a`."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def nested_folders(new: Collection[str], others: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of folders, one of `new` and one of `new` or `others`, the second of which lies within the first."""
+    known, made = {*new, *others}, set(new)
+    if len({path.count("/") for path in known}) <= 1:
+        return
+    for path in sorted(known):
+        yield from (
+            (above, path) for above in folders_above(path) if above in known and not made.isdisjoint((path, above))
+        )
 
 
 def group_named(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -10,40 +10,35 @@ from pyhudi.errors import Conflict
 from pyhudi.format.keys.bucket_counts import BucketCounts
 from pyhudi.format.schema.conversion import (
     arrow_from_avro,
-    leave_out_fields,
     with_meta_fields,
 )
-from pyhudi.format.schema.differences import describe_changes
-from pyhudi.format.timeline.records import REPLACES, CommitMetadata
+from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.slices.evolved import Evolution
-from pyhudi.table.slices.written_keys import KeyReading
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.early import refuse_groups_of_others
-from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdict
-from pyhudi.txn.conflicts.writes import WriteRules, compacted_since, judge_write, refuse_other_counts, refuse_revived
+from pyhudi.txn.conflicts.verdict import Judge
+from pyhudi.txn.conflicts.writes import WriteRules, judge_write
 from pyhudi.txn.undo.pending_services import take_off_dead
-from pyhudi.versions import LogNaming
 from pyhudi.write.commit_content import inflight_content, write_stats
-from pyhudi.write.common_keys import find_apart
 from pyhudi.write.file_settings import base_file_settings, log_settings
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.inserts import combines_rows
 from pyhudi.write.input.source import Operation, PreparedWrite
-from pyhudi.write.input.tagging import looks_keys_up
-from pyhudi.write.place.buckets import put_counts, refuse_replacing_rings, rules_in_force
+from pyhudi.write.judge import judge_of, known_schemas
+from pyhudi.write.place.buckets import put_counts, refuse_replacing_rings
+from pyhudi.write.place.nested_partitions import Nesting, clear_folders_above
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
 from pyhudi.write.place.replacement import plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
-from pyhudi.write.revived_keys import find_revived
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.stated_schema import columns_of_write
 
@@ -161,10 +156,10 @@ def _write_rows(
         _refuse_early(session, write.run.requested, placed.plan)
     columns = columns_of_write(session.snapshot, prepared.schema_text, write.run.requested)
     target = _target(session, prepared, settings, write.run.requested, columns.evolution)
-    judge = _judge(session, prepared, settings, placed.plan)
+    judge = judge_of(session, prepared, settings, placed.plan)
     work = _Work(
         placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan),
-        None if rescaling is None else rescaling.counts,
+        None if rescaling is None else rescaling.counts, placed.nesting,
     )  # fmt: skip
     extra = {**extra_metadata, **columns.extra_metadata}
     return _carry_out(write, operation, work, extra, judge, then)
@@ -199,7 +194,7 @@ def run_delete_partitions(
             extra = {**extra_metadata, **stated}
             rules = WriteRules(
                 looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False,
-                schemas=_known_schemas(snapshot.config, text),
+                schemas=known_schemas(snapshot.config, text),
             )  # fmt: skip
             return _carry_out(write, operation, work, extra, partial(judge_write, rules=rules), then)
 
@@ -216,78 +211,6 @@ def _refuse_early(session: WriteSession, requested: str, plan: WritePlan) -> Non
     snapshot = session.snapshot
     now = read_timeline(snapshot.storage, snapshot.timeline.layout, snapshot.zone)
     refuse_groups_of_others(snapshot.storage, now, requested, {(task.partition, task.file_id) for task in plan.tasks})
-
-
-def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan) -> Judge:
-    """Judges by file groups, and where these alone do not decide, by the keys that both wrote."""
-    rules, storage = _conflict_rules(session, prepared, settings, plan), session.access.storage
-    snapshot = session.snapshot
-    reading = KeyReading(snapshot.schema_with_meta, log_reading(snapshot), snapshot.as_written)
-    finds_keys = prepared.operation is Operation.UPSERT and prepared.buckets is None
-
-    def judge(mine: Mine, now: TableState) -> Verdict:
-        verdict = judge_write(mine, now, rules)
-        if prepared.buckets is not None and any(one.operation in REPLACES for one in now.changes):
-            before, after = (
-                rules_in_force(of, prepared.buckets) for of in (session.snapshot, session.access.snapshot())
-            )
-            verdict = verdict if before == after else refuse_other_counts(mine, now)
-        if isinstance(verdict, Refused) and verdict.by_keys:
-            others = [other for other in now.changes if other.requested in verdict.by_keys]
-            apart = find_apart(storage, mine.change, others, reading, is_global=rules.is_global)
-            verdict = judge_write(mine, now, rules, apart)
-        if isinstance(verdict, Refused) or not finds_keys:
-            return verdict
-
-        compacted = compacted_since(mine, now)
-        revived = find_revived(session.access.snapshot(), mine.change, compacted) if compacted else None
-        return verdict if revived is None else refuse_revived(mine, now, revived)
-
-    return judge
-
-
-def _conflict_rules(
-    session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan
-) -> WriteRules:
-    finds_keys = looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE
-    by_keys = not settings.conflict_strategy
-    missed, config = frozenset[str](), session.snapshot.config
-    if by_keys and prepared.operation is Operation.DELETE:
-        missed = _missed(prepared.counted.counts, plan, is_global=settings.has_global_index)
-    return WriteRules(
-        looks_keys_up=finds_keys and by_keys,
-        is_global=settings.has_global_index,
-        by_bucket=prepared.buckets is not None,
-        shares_logs=by_keys and config.version.log_naming is LogNaming.AFTER_WRITE,
-        schemas=_known_schemas(config, prepared.schema_before, prepared.schema_text),
-        missed=missed,
-        planned=frozenset((task.partition, task.file_id) for task in plan.tasks if by_keys),
-        appends_freely=appends_freely(prepared, settings),
-        passes_clusterings=settings.passes_clusterings,
-        doubles_rows=settings.doubles_rows,
-        doubled_for=frozenset(task.base_instant for task in plan.doubled if task.base_instant is not None),
-        schema_before=prepared.schema_before,
-        brings=describe_changes(prepared.schema_before, prepared.schema_text),
-        new_schemas=_known_schemas(config, prepared.schema_text)
-        if prepared.schema_text != prepared.schema_before
-        else frozenset(),
-    )
-
-
-def _known_schemas(config: TableConfig, *texts: str | None) -> frozenset[str | None]:
-    """Schemas that another write may state beside this one: these, also without the columns that files lack."""
-    stated = {text if text is None else leave_out_fields(text, config.left_out) for text in texts}
-    return frozenset({*texts, *stated})
-
-
-def _missed(counts: Mapping[str, int], plan: WritePlan, *, is_global: bool) -> frozenset[str]:
-    """The partitions in which a delete has rows that the plan has no file group for. By a global index: all or none."""
-    found: dict[str, int] = {}
-    for task in plan.tasks:
-        found[task.partition] = found.get(task.partition, 0) + task.updates + task.inserts
-    if is_global:
-        return frozenset(counts) if sum(found.values()) < sum(counts.values()) else frozenset()
-    return frozenset(partition for partition, rows in counts.items() if found.get(partition, 0) < rows)
 
 
 def _without_dead_services(session: WriteSession, operation: Operation, partitions: Collection[str]) -> WriteSession:
@@ -308,13 +231,14 @@ class _Work:
     """What a write does between requested and completed.
 
     `replaced`: partition -> file ids that go; None for a write that replaces none. `write`: carries the plan out.
-    `counts`: the rules for bucket counts that a rescaling makes.
+    `counts`: the rules for bucket counts that a rescaling makes. `nesting`: the folders above its new partitions.
     """
 
     plan: WritePlan
     replaced: Mapping[str, tuple[str, ...]] | None
     write: Callable[[], list[WriteStatus]]
     counts: BucketCounts | None = None
+    nesting: Nesting = field(default_factory=Nesting)
 
 
 def _carry_out(
@@ -336,7 +260,8 @@ def _carry_out(
         ),
         operation.value, extra, partition_to_replace_file_ids=replaced,
     )  # fmt: skip
-    with phase("complete"), write.completing(metadata, judge) as (session, completed):
+    free = partial(clear_folders_above, work.nesting, write.session.snapshot.timeline, run.requested)
+    with phase("complete"), write.completing(metadata, judge, first=free) as (session, completed):
         then(session)
 
     again = {task.number for task in work.plan.doubled}

@@ -101,13 +101,18 @@ class RunningWrite:
         self.session.forget(self.run.target)
 
     @contextmanager
-    def completing(self, metadata: CommitMetadata, judge: Judge) -> Iterator[tuple[WriteSession, str]]:
+    def completing(
+        self, metadata: CommitMetadata, judge: Judge, *, first: Callable[[WriteSession], None] | None = None
+    ) -> Iterator[tuple[WriteSession, str]]:
         """Complete the write. Gives the turn, which goes on in the `with` block, and the write's completion time.
 
-        Raises: Conflict when what others did is in the write's way (PlanOutdated: it may be planned anew); as
-        `ActionRun.complete` otherwise.
+        `first`: is called in the turn before anything else.
+        Raises: as `first` does; Conflict when what others did is in the write's way (PlanOutdated: it may be planned
+        anew); as `ActionRun.complete` otherwise.
         """
         with self.turns.last() as session:
+            if first is not None:
+                first(session)
             completed = session.complete(self.run, metadata, judge, weighs_changes=True)
             self.life.close()
             session.forget(self.run.target)

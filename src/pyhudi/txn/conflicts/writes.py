@@ -8,6 +8,7 @@ this write was planned upon, or rewrote. Spec: format/actions.md section 11.2.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pyhudi.format.names import nested_folders
 from pyhudi.format.schema.differences import describe_changes
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import COMPACTION, LOG_COMPACTION
@@ -33,6 +34,7 @@ class WriteRules:
     also writes to what a pending resizing makes. `doubled_for`: the requested times of the resizings for which it did.
     `schema_before`: the table's schema before the write. `brings`: what the write changes in it, in words; empty if
     nothing. `new_schemas`: the schema that the write brings, as `schemas`; empty if it leaves the schema as it is.
+    `new_partitions`: the partitions that it makes, where one may lie within another.
     """
 
     looks_keys_up: bool
@@ -49,6 +51,7 @@ class WriteRules:
     schema_before: str | None = None
     brings: str = ""
     new_schemas: frozenset[str | None] = frozenset()
+    new_partitions: frozenset[str] = frozenset()
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -76,7 +79,7 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     if again := _stored_again(mine, now):
         return Refused(again)
 
-    if undone := _taken_back(mine, now) or _ended(mine, now, rules):
+    if undone := _taken_back(mine, now) or _ended(mine, now, rules) or _nested(mine, now, rules):
         return Refused(undone, is_mendable=True)
 
     planned = [group for group in now.planned if group not in mine.upon.planned]
@@ -124,6 +127,18 @@ def _stored_again(mine: Mine, now: TableState) -> str:
     for other in now.changes:
         if other.batch and other.batch == mine.change.batch:
             return f"{now.uri}: '{other.requested}' stored this batch of the stream meanwhile; it is not stored twice"
+    return ""
+
+
+def _nested(mine: Mine, now: TableState, rules: WriteRules) -> str:
+    """Why a write must not make partitions within those that others made or changed meanwhile, or around them."""
+    for other in now.changes if rules.new_partitions else ():
+        found = next(nested_folders(rules.new_partitions, other.files), None)
+        if found is not None:
+            return (
+                f"{now.uri}: '{other.requested}' wrote while this write ('{mine.target.requested}') ran, and partition "
+                f"'{found[1]}' of one of them lies within partition '{found[0]}' of the other; run the write again"
+            )
     return ""
 
 

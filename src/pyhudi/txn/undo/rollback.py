@@ -13,6 +13,7 @@ from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.txn.undo.partition_marks import remove_marks_above_rows
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import (
     delete_counts,
@@ -90,6 +91,8 @@ def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> Rol
     # deletes its own file when its marker is gone, and a file that it showed before that is deleted here.
     remove_markers(storage, target.requested)
     delete_files(storage, plan)
+    if target.action in WRITE_ACTIONS:
+        remove_marks_above_rows(storage, timeline, target, plan)
     if target.action in CLUSTERINGS:
         delete_rings(storage, plan, target.requested)
         delete_counts(storage, target.requested)

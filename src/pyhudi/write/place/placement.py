@@ -24,7 +24,7 @@ from pyhudi.write.input.source import Operation, PreparedWrite, WritableInput
 from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table, workload
 from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
 from pyhudi.write.place.doubled import double_rows
-from pyhudi.write.place.nested_partitions import refuse_nested_partitions
+from pyhudi.write.place.nested_partitions import Nesting, new_partitions, refuse_nested_partitions
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.place.replacement import clustering_groups, plan_replacement
@@ -37,12 +37,14 @@ Slices = Mapping[str, list[FileSlice]]
 class Placement:
     """Where the rows of a write go, with what writes them there.
 
-    `replaced`: partition -> ids of the file groups that go; None for a write that replaces none.
+    `replaced`: partition -> ids of the file groups that go; None for a write that replaces none. `nesting`: the folders
+    above the partitions that it makes.
     """
 
     rows: WritableInput
     plan: WritePlan
     replaced: Mapping[str, tuple[str, ...]] | None
+    nesting: Nesting
 
 
 def place_rows(
@@ -73,10 +75,9 @@ def place_rows(
             refuse_to_end_doubled(snapshot.storage, snapshot.timeline, requested)
     else:
         rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None, refused=refused)
-    new_partitions = {task.partition for task in plan.tasks if task.is_new_partition}
-    refuse_nested_partitions(snapshot, new_partitions, prepared.spec.keys, prepared.spec.schema)
+    nesting = refuse_nested_partitions(snapshot, new_partitions(plan), prepared.spec.keys, prepared.spec.schema)
     plan = name_logs(plan, snapshot, pending)
-    return Placement(rows, _beside_merging(plan, pending, snapshot.config.version.log_naming), replaced)
+    return Placement(rows, _beside_merging(plan, pending, snapshot.config.version.log_naming), replaced, nesting)
 
 
 def _beside_merging(plan: WritePlan, pending: Mapping[FileGroup, Instant], naming: LogNaming) -> WritePlan:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.table.slices.written_keys import WrittenFile
 from pyhudi.txn.conflicts.changes import Change
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
 from pyhudi.txn.conflicts.writes import WriteRules, judge_write
@@ -272,3 +273,15 @@ def test_a_batch_of_a_stream_that_another_driver_stored_is_refused_for_good() ->
     assert (verdict.is_mendable, MEANWHILE in verdict.why) == (False, True)
     assert judged(mine, replace(theirs, batch='{"a":"4"} q')) == judged(change(created=[A]), other(created=[C]))
     assert judged(change(rewritten=[A]), other(rewritten=[B])) == Proceed()
+
+
+@pytest.mark.parametrize("mine,theirs", [("a", "a/b"), ("a/b", "a")])
+def test_a_new_partition_within_one_that_another_wrote_to_is_refused_or_planned_anew(mine: str, theirs: str) -> None:
+    rules = replace(RULES, new_partitions=frozenset({mine, "z"}))
+    file = WrittenFile("file", is_log=False, rows=1, size_bytes=1)
+    beside, clash = (replace(other(created=[B]), files={path: (file,)}) for path in ("a0", theirs))
+    assert judged(change(created=[(mine, "x")]), beside, rules=rules) == Proceed()
+    verdict = judged(change(created=[(mine, "x")]), beside, clash, rules=rules)
+    assert isinstance(verdict, Refused)
+    assert verdict.is_mendable
+    assert "partition 'a/b' of one of them lies within partition 'a'" in verdict.why

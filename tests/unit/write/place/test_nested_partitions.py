@@ -2,14 +2,20 @@
 rows of a table that has such partitions could get lost by a listing of ours.
 """
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable, Invalid
+from pyhudi import Conflict, HudiTable, Invalid
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.protocol import Storage
+from pyhudi.testing.crashing import Crash, CrashingStorage
 from pyhudi.write.place import placement
+from pyhudi.write.place.nested_partitions import Nesting
+from tests.support.model import StepClock
 
 BARE = {"hoodie.metadata.enable": "false"}
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
@@ -17,10 +23,30 @@ ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 SLASHED = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
 
 
+class Beside:
+    """Runs something once, before a file that begins with `path` is put by the method `put`."""
+
+    def __init__(self, inner: Storage, put: str, path: str, then: Callable[[], object]) -> None:
+        self.inner, self.put_by, self.path = inner, put, path
+        self.left = [then]
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.inner, name)
+        if name != self.put_by:
+            return method
+
+        def call(path: str, *rest: object) -> Any:
+            if path.startswith(self.path) and self.left:
+                self.left.pop()()
+            return method(path, *rest)
+
+        return call
+
+
 def a_table(properties: dict[str, str], **facts: Any) -> HudiTable:
     return HudiTable.create(
-        "unused", name="t", record_key="id", storage=MemoryStorage(), properties=properties,
-        **{"partition_by": "p", **facts},
+        "unused", name="t", record_key="id", properties=properties,
+        **{"partition_by": "p", "storage": MemoryStorage(), **facts},
     )  # fmt: skip
 
 
@@ -78,7 +104,7 @@ def test_a_table_that_has_such_partitions_keeps_their_rows(
 ) -> None:
     table = a_table({}, table_type=table_type, table_version=version)
     with monkeypatch.context() as patch:
-        patch.setattr(placement, "refuse_nested_partitions", lambda *_: None)
+        patch.setattr(placement, "refuse_nested_partitions", lambda *_: Nesting())
         table.insert(rows(one="a", two="a/b"))
     point = table.savepoint()
     table.upsert(rows(one="a", two="a/b", three="c"))
@@ -92,3 +118,89 @@ def test_a_table_that_has_such_partitions_keeps_their_rows(
     table.upsert(rows(two="a/b"))
     assert ids(table) == ["four", "one", "two"]
     assert table.metadata.validate().is_valid
+
+
+def marks(storage: Storage) -> list[str]:
+    names = (file.path for file in storage.list("", recursive=True) if not file.path.startswith(".hoodie/"))
+    return sorted(name for name in names if name.endswith(".hoodie_partition_metadata"))
+
+
+EITHER = pytest.mark.parametrize("metadata", [{}, BARE], ids=["listed by the metadata table", "by the storage"])
+
+
+@EITHER
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_dead_write_neither_hides_nor_refuses_partitions_below_its_own(metadata: dict[str, str], lands: bool) -> None:
+    """Apache Hudi finds nothing below a folder with such a file. Where the dead write landed, its partition counts."""
+    for survives in count():
+        storage, clock = MemoryStorage(), StepClock()
+        a_table(metadata, storage=storage, clock=clock).insert(rows(one="z"))
+        try:
+            HudiTable.open("unused", storage=CrashingStorage(storage, survives, lands), clock=clock).insert(
+                rows(two="a")
+            )
+        except Crash:
+            clock.ms += 3_600_000
+        else:
+            assert survives > 5
+            return
+        table = HudiTable.open("unused", storage=storage, clock=clock)
+        if "two" in ids(table):
+            with pytest.raises(Invalid, match="lies below partition 'a'"):
+                table.insert(rows(three="a/b"))
+            assert marks(storage) == ["a/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
+        else:
+            table.insert(rows(three="a/b"))
+            assert ids(table) == ["one", "three"]
+            assert marks(storage) == ["a/b/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
+
+
+@EITHER
+@pytest.mark.parametrize("put", ["put_new", "put_stream"], ids=["before its partition", "before its file"])
+@pytest.mark.parametrize("first,second", [("a", "a/b"), ("a/b", "a")])
+def test_of_two_writes_at_a_time_one_makes_its_partition(
+    metadata: dict[str, str], first: str, second: str, put: str
+) -> None:
+    storage, clock = MemoryStorage(), StepClock()
+    table = a_table(metadata, storage=storage, clock=clock)
+    table.insert(rows(one="z"))
+    outcomes: list[bool] = []
+
+    def insert(at: Storage, key: str, path: str) -> None:
+        try:
+            HudiTable.open("unused", storage=at, clock=clock).insert(rows(**{key: path}))
+        except (Conflict, Invalid):
+            outcomes.append(False)
+        else:
+            outcomes.append(True)
+
+    insert(Beside(storage, put, first, lambda: insert(storage, "other", second)), "mine", first)
+    assert sorted(outcomes) == [False, True]
+    won = ("mine", first) if outcomes[1] else ("other", second)
+    assert ids(table) == sorted([won[0], "one"])
+    assert f"{won[1]}/.hoodie_partition_metadata" in marks(storage)
+    if won[1] == "a/b":
+        assert "a/.hoodie_partition_metadata" not in marks(storage)
+
+
+@EITHER
+def test_a_write_that_loses_takes_its_partition_back_from_above_the_rows_of_the_other(metadata: dict[str, str]) -> None:
+    """Its partition metadata file comes after the other has completed. Where it dies, the next writer clears up."""
+    for survives in count():
+        inner, clock = MemoryStorage(), StepClock()
+        a_table(metadata, storage=inner, clock=clock).insert(rows(one="z"))
+        other = HudiTable.open("unused", storage=inner, clock=clock)
+        storage = Beside(inner, "put_new", "a/", lambda: other.insert(rows(three="a/b")))  # noqa: B023
+        try:
+            HudiTable.open("unused", storage=CrashingStorage(storage, survives, False), clock=clock).insert(
+                rows(two="a")
+            )
+        except Crash:
+            clock.ms += 3_600_000
+        except (Conflict, Invalid):
+            assert marks(inner) == ["a/b/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
+            return
+        if not storage.left:
+            other.upsert(rows(four="z"))
+            assert ids(other) == ["four", "one", "three"]
+            assert marks(inner) == ["a/b/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
