@@ -19,6 +19,7 @@ from pyhudi.format.names import PROPERTIES
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
 from pyhudi.format.timeline.action_files import decode_commit, encode_commit_avro, encode_commit_json
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.protocol import Storage
 
 SECOND = 1_000
 NOON = 1_767_268_800_000
@@ -85,10 +86,10 @@ def _file_in_millis(content: bytes, column: str, logical: str, before: str, afte
 
 
 def create_in_millis(
-    storage: MemoryStorage, schema: pa.Schema, *, logical: str = "timestamp-millis", **facts: Any
+    storage: Storage, schema: pa.Schema, *, logical: str = "timestamp-millis", record_key: str = "id", **facts: Any
 ) -> HudiTable:
     """A new table whose columns of microseconds become ones of milliseconds, at any depth, before it has a row."""
-    HudiTable.create("", storage=storage, name="t", record_key="id", schema=schema, **facts)
+    HudiTable.create("", storage=storage, name="t", record_key=record_key, schema=schema, **facts)
     properties = decode_table_properties(storage.get(PROPERTIES), path=PROPERTIES)
     micros = logical.replace("millis", "micros")
     text = properties["hoodie.table.create.schema"].replace(f'"{micros}"', f'"{logical}"')

@@ -328,9 +328,7 @@ def _parts(path: str, spec: KeySpec) -> list[str]:
 def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """The text of each value as Apache Hudi's key generators spell it.
 
-    A timestamp is the number of its column's units, which are milliseconds or microseconds; floats and doubles are
-    spelled as Java prints them.
-    Raises: Invalid for a type that cannot be part of a key.
+    A timestamp is a number of its column's units. Floats and doubles are spelled as Java prints them. Raises: Invalid.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -347,8 +345,8 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column.cast(pa.string())
 
     if pa.types.is_timestamp(kind):
-        stored = column if kind.unit in ("ms", "us") else column.cast(pa.timestamp("us", kind.tz))
-        return stored.cast(pa.int64()).cast(pa.string())
+        stored = pa.timestamp("ms" if kind.unit == "ms" else "us", kind.tz)
+        return column.cast(stored).cast(pa.int64()).cast(pa.string())
     if pa.types.is_decimal(kind):
         # Python and Java print decimals by the same rule; Arrow does not follow this rule below 1E-6.
         return (
