@@ -1,4 +1,4 @@
-"""Telling an HTTP service of each commit, after it has landed: whatever goes wrong here fails no write.
+"""Telling the caller and an HTTP service of each commit, after it has landed: whatever goes wrong fails no write.
 
 The service gets credentials, so its address comes from the caller alone, never from the table, and redirects are not
 followed. One deadline holds for the whole exchange, so that a slow answer holds no write up.
@@ -25,6 +25,9 @@ from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.options.values import OptionValues
 from pyhudi.table.view.commits import SCHEMA, read_commit
 from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.operation import WriteResult
+
+OnCommit = Callable[[WriteResult], None]
 
 PREFIX = "hoodie.write.commit.callback."
 API_KEY_HEADER = "HUDI-CALLBACK-KEY"
@@ -171,6 +174,15 @@ def tell_of_commit(callback: CommitCallback, read: Callable[[], Snapshot], reque
         return
     location = snapshot.storage.location.uri
     callback.send(callback_message(instant, metadata, table_name=snapshot.config.name, base_path=location))
+
+
+def tell_caller(on_commit: OnCommit, result: WriteResult) -> None:
+    """Tell the caller's own function of a write that has landed. Raises nothing that it raises, as `tell_of_commit`."""
+    try:
+        on_commit(result)
+    except Exception as error:  # of any kind
+        what = f"{type(error).__name__}: {error}"
+        log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, what, exc_info=error)
 
 
 def callback_message(

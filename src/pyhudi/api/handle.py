@@ -42,7 +42,8 @@ def prepare_call(
 class TableHandle:
     """A table that somebody opened.
 
-    `options`: the defaults of this handle's calls. `executor`: carries out work in this process. `name`: the table's.
+    `options`: the defaults of this handle's calls. `executor`: carries out work in this process. `name`: the table's
+    when it was opened, for messages.
     """
 
     access: TableAccess

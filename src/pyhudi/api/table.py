@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from pyhudi.api import queries, writes
 from pyhudi.api.access import list_storage, note_experimental, table_access
 from pyhudi.api.bootstrap import BootstrapCalls
 from pyhudi.api.changes import ChangeCalls
+from pyhudi.api.commit_callback import OnCommit
 from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.metadata.table import TableMetadata
@@ -24,9 +25,9 @@ from pyhudi.api.service_calls.alteration import AlterCalls
 from pyhudi.api.service_calls.expiry import ExpiryCalls
 from pyhudi.api.service_calls.properties import PropertyCalls
 from pyhudi.api.service_calls.versions import VersionCalls
-from pyhudi.api.writes import OnCommit, WriteCall
+from pyhudi.api.writes import WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.errors import hide_secrets
+from pyhudi.errors import HudiError, hide_secrets
 from pyhudi.executor import Executor
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.timeline.instant import Instant
@@ -39,6 +40,7 @@ from pyhudi.services.undo.savepoint import Savepoint, read_savepoint_list
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.changes.incremental import OnCleaned
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.txn.locks.guard import Guard
@@ -47,26 +49,22 @@ from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
 from pyhudi.write.settings import WriteSettings
 
-if TYPE_CHECKING:
-    pass
-
 
 class HudiTable(
     BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls, RescaleCalls, PropertyCalls
 ):  # fmt: skip
     """A Hudi table on some storage.
 
-    It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
-    the timeline at the moment it is made. The type of the data that is handed in picks where a write
+    It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, each property below the latter, and
+    a scan is bound to the timeline at the moment it is made. The type of the data that is handed in picks where a write
     runs: a Spark DataFrame on Spark, anything that speaks the Arrow PyCapsule stream interface in this process.
     """
 
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
-        self._facts = access.config()
-        note_experimental(self._facts, access.location.uri)
+        note_experimental(facts := access.config(), access.location.uri)
         self._access = access
-        self._handle = TableHandle(access, dict(options), executor, self._facts.name)
+        self._handle = TableHandle(access, dict(options), executor, facts.name)
 
     @classmethod
     def create(
@@ -147,32 +145,32 @@ class HudiTable(
 
     @property
     def name(self) -> str:
-        return self._facts.name
+        return self._facts().name
 
     @property
     def table_type(self) -> str:
-        return self._facts.table_type
+        return self._facts().table_type
 
     @property
     def table_version(self) -> int:
-        return self._access.snapshot().config.version.number
+        return self._facts().version.number
 
     @property
     def record_key(self) -> tuple[str, ...]:
-        return self._facts.record_key
+        return self._facts().record_key
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        return self._facts.partition_by
+        return self._facts().partition_by
 
     @property
     def ordering(self) -> tuple[str, ...]:
-        return self._facts.ordering
+        return self._facts().ordering
 
     @property
     def properties(self) -> Mapping[str, str]:
         """`hoodie.properties` as it is now."""
-        return dict(self._access.snapshot().config.properties)
+        return dict(self._facts().properties)
 
     @property
     def metadata(self) -> TableMetadata:
@@ -383,9 +381,17 @@ class HudiTable(
         """
         return savepoints.rollback(self._handle, instant, options)
 
+    def _facts(self) -> TableConfig:
+        """`hoodie.properties` as it is now. One get: several facts of one moment are asked of one answer."""
+        return self._access.config()
+
     def __repr__(self) -> str:
-        path, version = hide_secrets(self.path), self._facts.version
-        return f"HudiTable('{path}', name='{self.name}', {self.table_type}, version {version})"
+        path = hide_secrets(self.path)
+        try:
+            now = self._facts()
+        except HudiError as error:  # whoever looks at a handle is not to end in an error
+            return f"HudiTable('{path}', {type(error).__name__})"
+        return f"HudiTable('{path}', name='{now.name}', {now.table_type}, version {now.version})"
 
 
 def _place(instant: Instant) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
-from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
+from pyhudi.api.commit_callback import CommitCallback, OnCommit, tell_caller, tell_of_commit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.reporting import told_write
 from pyhudi.api.service_calls.clustering import clustering_job
@@ -59,8 +59,6 @@ from pyhudi.write.preparation import prepare_anew, prepare_write
 from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
-
-OnCommit = Callable[[WriteResult], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,19 +371,11 @@ def _callback(handle: TableHandle, call: WriteCall) -> CommitCallback | None:
 def _tell(
     handle: TableHandle, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None
 ) -> None:
-    """Tell whoever wants to know of a write that is done.
-
-    What they raise is a line in the log: the write has landed, and whoever repeats it would write its rows twice.
-    """
+    """Tell whoever wants to know of a write that is done."""
     if callback is not None and result.requested is not None:
         tell_of_commit(callback, handle.access.snapshot, result.requested)
-    if on_commit is None:
-        return
-    try:
-        on_commit(result)
-    except Exception as error:  # the caller's own, of any kind
-        what = f"{type(error).__name__}: {error}"
-        log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, what, exc_info=error)
+    if on_commit is not None:
+        tell_caller(on_commit, result)
 
 
 def _source(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[TableAccess, WriteSource]:

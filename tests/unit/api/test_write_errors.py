@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, WriteResult
-from pyhudi.api.writes import OnCommit
+from pyhudi.api.commit_callback import OnCommit
 from pyhudi.errors import HudiError, Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.properties import decode_table_properties, encode_table_properties

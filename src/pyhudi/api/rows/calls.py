@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pyhudi.api import frames, writes
+from pyhudi.api.commit_callback import OnCommit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.queries import Where
 from pyhudi.api.rows import changes as row_changes
 from pyhudi.api.rows.frame_merges import merge_frame
-from pyhudi.api.writes import OnCommit, WriteCall
+from pyhudi.api.writes import WriteCall
 from pyhudi.errors import Invalid
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
