@@ -10,7 +10,7 @@ not removed from under rows: a write to `a` that would complete later is refused
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from pyhudi.errors import Conflict, NotFound
+from pyhudi.errors import Conflict, CorruptFile, NotFound
 from pyhudi.format.names import HOODIE, PARTITION_METAFILE
 from pyhudi.format.timeline.action_files import decode_commit
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
@@ -97,9 +97,12 @@ def remove_marks_above_rows(storage: Storage, timeline: Timeline, target: Instan
 
 
 def _planned_partitions(storage: Storage, layout: TimelineLayout, target: Instant) -> Iterator[str]:
-    """The partitions in which a write was about to put files, as its inflight file says."""
+    """The partitions in which a write was about to put files, as its inflight file says.
+
+    None where that file is torn, or is another tool's and of another form: a rollback must not fail for it.
+    """
     path = layout.path(Instant(target.requested, target.action, "INFLIGHT"))
     try:
         yield from decode_commit(storage.get(path), path=path).partition_to_write_stats
-    except NotFound:  # it had not begun to write
+    except (NotFound, CorruptFile):
         return

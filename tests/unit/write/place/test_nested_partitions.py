@@ -204,3 +204,18 @@ def test_a_write_that_loses_takes_its_partition_back_from_above_the_rows_of_the_
             other.upsert(rows(four="z"))
             assert ids(other) == ["four", "one", "three"]
             assert marks(inner) == ["a/b/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
+
+
+@pytest.mark.parametrize("content", [b"{", b"no commit", b"Obj\x01"])
+def test_a_dead_write_is_rolled_back_whatever_its_inflight_file_says(content: bytes) -> None:
+    storage, clock = MemoryStorage(), StepClock()
+    table = a_table({}, storage=storage, clock=clock)
+    table.insert(rows(one="z"))
+    with pytest.raises(Crash):
+        HudiTable.open("unused", storage=CrashingStorage(storage, 4, False), clock=clock).insert(rows(two="a"))
+    inflight = [f.path for f in storage.list(".hoodie/timeline") if f.path.endswith(".inflight")]
+    storage.put(max(inflight), content)
+    clock.ms += 3_600_000
+    table.upsert(rows(three="z"))
+    assert ids(table) == ["one", "three"]
+    assert not any(instant.state != "COMPLETED" for instant in table.timeline())
