@@ -244,7 +244,8 @@ def test_rows_with_some_columns_are_settled_as_by_an_index_that_looks_keys_up(
 
         result = table.upsert(arrow(part, ["id", "city", "ts", "v"]))
 
-        assert (result.inserted, result.updated) == (13, 27)
+        # Left out of the log: k21, k24 and k27, whose rows there are newer.
+        assert (result.inserted, result.updated) == (13, 24)
         table.upsert(arrow([Row("k01", "rome", 9, 5, "whole"), Row("k39", "rome", 9, 6, "whole")]))
 
     found, expected = (
