@@ -237,15 +237,16 @@ def test_rows_with_some_columns_are_settled_as_by_an_index_that_looks_keys_up(
         for of in ({}, properties)
     )
     part = [Row(row.id, row.city, row.ts + (n % 3) - 1, 100 + n) for n, row in enumerate(ROWS)]
-    for table in (by_key, by_bucket):
+    # By keys, new rows and the changes beside them are base files. By buckets they are logs, in which the rows of k21,
+    # k24 and k27 are newer than those that come: these are left out, and count nowhere.
+    for table, updated in ((by_key, 27), (by_bucket, 24)):
         table.upsert(arrow([Row(row.id, row.city, row.ts, row.v, f"note {row.v}") for row in ROWS[:25]]))
         table.upsert(arrow([Row(row.id, row.city, 5, row.v, "logged") for row in ROWS[20:30]]))
         table.delete(arrow(ROWS[2:5], ["id", "city"]))
 
         result = table.upsert(arrow(part, ["id", "city", "ts", "v"]))
 
-        # Left out of the log: k21, k24 and k27, whose rows there are newer.
-        assert (result.inserted, result.updated) == (13, 24)
+        assert (result.inserted, result.updated) == (13, updated)
         table.upsert(arrow([Row("k01", "rome", 9, 5, "whole"), Row("k39", "rome", 9, 6, "whole")]))
 
     found, expected = (
