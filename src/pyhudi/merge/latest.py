@@ -95,6 +95,24 @@ def match_in_turn(stored_keys: pa.Array, incoming_keys: pa.Array) -> np.ndarray:
     return match_rows(pa.array(stored), pa.array(incoming))
 
 
+def match_all(
+    keys: pa.Array | pa.ChunkedArray, other_keys: pa.Array | pa.ChunkedArray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair of rows with the same key, as two arrays of indices, ascending. Keys may repeat on both sides.
+
+    Example: keys a, b, a and other keys c, a, a give 0, 0, 2, 2 and 1, 2, 1, 2.
+    Memory: a copy of the keys and some numbers for each row and each pair.
+    """
+    codes, _ = encode_keys(pa.chunked_array([one_array(keys), one_array(other_keys)]))
+    own, other = codes[: len(keys)], codes[len(keys) :]
+    order = np.argsort(other, kind="stable")
+    first, end = (np.searchsorted(other[order], own, side) for side in ("left", "right"))
+    counts = end - first
+    at = np.repeat(np.arange(len(own)), counts)
+    turns = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return at, order[np.repeat(first, counts) + turns]
+
+
 def are_distinct(keys: pa.Array) -> bool:
     return bool(pc.count_distinct(keys).as_py() == len(keys))
 

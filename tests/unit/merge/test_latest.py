@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyhudi.merge.latest import encode_keys, incoming_wins, latest_per_key, match_rows
+from pyhudi.merge.latest import encode_keys, incoming_wins, latest_per_key, match_all, match_rows
 
 NUMBERS = st.none() | st.integers(-3, 3)
 FLOATS = st.none() | st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 1.5, math.inf, math.nan])
@@ -129,3 +129,11 @@ def test_match_rows_is_a_look_up(stored: list[str], incoming: set[str]) -> None:
 
     assert found.dtype == np.int32
     assert found.tolist() == [keys.index(key) if key in incoming else -1 for key in stored]
+
+
+@given(st.lists(st.sampled_from("abcdef")), st.lists(st.sampled_from("abcdefgh")))
+def test_match_all_finds_every_pair_of_equal_keys(keys: list[str], other: list[str]) -> None:
+    found = match_all(pa.array(keys, pa.string()), pa.chunked_array([other], pa.string()))
+
+    pairs = [(at, to) for at, key in enumerate(keys) for to, other_key in enumerate(other) if key == other_key]
+    assert list(zip(*(one.tolist() for one in found), strict=True)) == pairs

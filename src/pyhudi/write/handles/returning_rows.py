@@ -30,7 +30,7 @@ from pyhudi.format.log.headers import instant_time, is_partial
 from pyhudi.format.names import BaseFileName, join
 from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY
 from pyhudi.merge.cells import take_one
-from pyhudi.merge.latest import incoming_wins, match_rows
+from pyhudi.merge.latest import incoming_wins, match_all, match_rows
 from pyhudi.merge.ordering import normalized, ordering_fields, read_ordering
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.log_reading import LogReading
@@ -130,25 +130,25 @@ def settle_late_rows(log: StoredLog | None, incoming: IncomingRows) -> SettledRo
         return every
 
     stands = log.living(suspects, rules.columns_needed([RECORD_KEY, COMMIT_TIME], target.schema.names))
-    match = np.where(incoming.is_delete, -1, match_rows(keys, stands.column(RECORD_KEY)))
-    at = np.flatnonzero(match >= 0)
+    at, standing = match_all(keys, stands.column(RECORD_KEY))
     fields = ordering_fields(target.schema, rules.ordering)
     own, other = (
         normalized(read_ordering(_one_batch(table), rules.ordering, fields))
-        for table in (rows.take(pa.array(at)), stands.take(pa.array(match[at])))
+        for table in (rows.take(pa.array(at)), stands.take(pa.array(standing)))
     )
     wins = incoming_wins(own, other)
-    kept = np.ones(len(rows), np.bool_)
-    kept[at[~wins]] = False
+    # A record is merged with every base row of its key. So it counts if it wins over one of them.
+    counts = np.bincount(at, minlength=len(rows))
+    kept = incoming.is_delete | (counts == 0) | (np.bincount(at[wins], minlength=len(rows)) > 0)
     settled = IncomingRows(rows.filter(pa.array(kept)), incoming.is_delete[kept])
     if not target.is_partial:
         return SettledRows(settled)
 
     # Where a row of the base file stands, the log holds only records that lost against it. Keys that are computed
-    # come without commit times.
-    written = take_one(stands.column(COMMIT_TIME), match[at])
+    # come without commit times. Where several rows stand, none of them has the columns for all.
+    written = take_one(stands.column(COMMIT_TIME), standing)
     is_logged = np.asarray(pc.is_in(written, pa.array([instant_time(one) for one in log.blocks])))
-    chosen = at[wins & ~is_logged]
+    chosen = at[wins & ~is_logged & (counts[at] == 1) & ~incoming.is_delete[at]]
     return SettledRows(settled, _completed(log, rows.take(pa.array(chosen))) if len(chosen) else None)
 
 

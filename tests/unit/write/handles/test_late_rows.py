@@ -67,6 +67,31 @@ def test_only_the_late_row_of_a_write_is_left_out() -> None:
     assert table.upsert(rows({"id": "a", "ts": 1, "x": 10, "y": 10})).files == 0
 
 
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_row_counts_that_wins_over_one_of_several_rows_of_its_key(version: int, is_compacted: bool) -> None:
+    table = new_table(version)
+    table.bulk_insert(rows(*({"id": "a", "ts": ts, "x": 10 * ts, "y": 10 * ts} for ts in (5, 10))))
+    table.upsert(rows({"id": "a", "ts": 7, "y": 70}))
+    if is_compacted:
+        table.compact()
+    table.upsert(rows({"id": "a", "ts": 8, "x": 80, "y": 80}))
+    table.upsert(rows({"id": "a", "ts": 6, "x": 60, "y": 60}))
+    for _ in range(2):
+        found = sorted((row["ts"], row["x"], row["y"]) for row in stored(table))
+        assert found == [(8, 80, 80), (10, 100, 100)]
+        table.compact()
+
+
+def test_a_partial_row_takes_no_columns_of_one_of_several_rows_of_its_key() -> None:
+    table = new_table(9)
+    table.bulk_insert(rows(*({"id": "a", "ts": ts, "x": 10 * ts, "y": 10 * ts} for ts in (5, 6))))
+    table.bulk_insert(rows({"id": "b", "ts": 5, "x": 50, "y": 50}))
+    table.upsert(rows(*({"id": key, "ts": 3, "x": 30, "y": 30} for key in "ab")))
+    table.upsert(rows(*({"id": key, "ts": 9, "x": 90} for key in "ab")))
+    assert [(row["id"], row["y"]) for row in stored(table)] == [("a", 30), ("a", 30), ("b", 50)]
+
+
 changes = st.lists(
     st.one_of(
         st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), min_size=1, max_size=3).map(dict).flatmap(
