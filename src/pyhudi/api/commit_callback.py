@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from traceback import format_exception_only
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -181,7 +182,7 @@ def tell_caller(on_commit: OnCommit, result: WriteResult) -> None:
     try:
         on_commit(result)
     except Exception as error:  # of any kind
-        what = f"{type(error).__name__}: {error}"
+        what = "".join(format_exception_only(error)).strip()  # also where its text fails
         log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, what, exc_info=error)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from pyhudi.errors import Invalid
 
 
@@ -14,7 +16,7 @@ def several_texts(given: object, *, what: str, of: str) -> tuple[str, ...]:
     if isinstance(given, str | bytes | bytearray) or not isinstance(given, Iterable):
         example = f", such as [{given!r}]" if isinstance(given, str) else ""
         raise Invalid(f"{what}={given!r}: expected a sequence of {of}{example}")
-    texts = tuple(given)
+    texts = tuple(given.to_pylist() if isinstance(given, pa.Array | pa.ChunkedArray) else given)
     for one in texts:
         if not isinstance(one, str):
             raise Invalid(f"{what}: expected a sequence of {of}, which are texts, found {one!r} in it")

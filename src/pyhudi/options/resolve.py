@@ -148,6 +148,9 @@ def is_delete_payload(text: str) -> bool:
     return short_class_name(text) == DELETE_PAYLOAD
 
 
+_OF_OPERATION = (OPERATION, PARTITIONS_TO_DELETE)
+
+
 def refuse_other_operation(options: Mapping[str, object] | None, operation: str) -> None:
     """Refuse options of a call that name another operation than the call carries out. `operation`: such as `upsert`.
 
@@ -155,7 +158,7 @@ def refuse_other_operation(options: Mapping[str, object] | None, operation: str)
     Raises: Invalid.
     """
     given = options if isinstance(options, Mapping) else {}  # anything else is refused where options are merged
-    asked, named = (str(given.get(name, "")).strip() for name in (OPERATION, PARTITIONS_TO_DELETE))
+    asked, named = (text.strip() if isinstance(text := given.get(name), str) else "" for name in _OF_OPERATION)
     if asked and asked.lower() != operation:
         raise Invalid(
             f"option '{OPERATION}'='{asked}': this call is of the operation '{operation}'; leave the option out, or "

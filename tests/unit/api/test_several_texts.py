@@ -148,3 +148,9 @@ def test_a_merge_is_on_the_columns_that_a_generator_names(table: HudiTable) -> N
     on: Any = once("k", "p")
 
     assert table.merge(ROWS.slice(0, 1), on=on, when_matched_delete=True).deleted == 1
+
+
+@pytest.mark.parametrize("given", [pa.array(["1", "12"]), pa.chunked_array([["1"], ["12"]])])
+def test_arrow_arrays_of_texts_are_several_texts(table: HudiTable, given: Any) -> None:
+    table.delete_partitions(given)
+    assert table.scan(columns=["p"]).to_arrow().column("p").to_pylist() == ["2"]

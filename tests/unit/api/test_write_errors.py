@@ -365,6 +365,20 @@ def test_an_error_in_the_callers_callback_is_a_line_in_the_log(call: str, caplog
     assert f"commit '{result.requested}' landed, but on_commit failed: RuntimeError: the caller's own" in line
 
 
+def test_an_error_without_a_text_in_the_callers_callback_is_a_line_in_the_log(
+    table: HudiTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    def fail(result: WriteResult) -> None:
+        raise Mute
+
+    table.upsert(arrow([Row("l", "oslo", 1, 1)]), on_commit=fail)
+    assert any("on_commit failed" in line and "Mute" in line for line in caplog.messages)
+
+
 def test_an_interrupt_in_the_callers_callback_is_one(table: HudiTable) -> None:
     def interrupt(result: WriteResult) -> None:
         raise KeyboardInterrupt

@@ -2,11 +2,12 @@
 
 from functools import cached_property
 
-from pyhudi.format.names import group_named, join
+from pyhudi.format.names import join
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CleanMetadata
 from pyhudi.services.archive.plan import StoredFile
 from pyhudi.services.clean.inputs import Savepoints, read_savepoints
+from pyhudi.table.view.cleaned import group_and_instant
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.snapshot import Snapshot
@@ -31,7 +32,7 @@ class ReplacedFiles:
         for partition, file_ids in (replaced or {}).items():
             groups = frozenset(file_ids)
             for name in self._names_of(partition) if groups else ():
-                if group_named(name) not in groups:
+                if group_and_instant(name)[0] not in groups:  # readers and cleans know data files only
                     continue
                 if (partition, name) not in self._savepoints.files:
                     return StoredFile(join(partition, name), is_left=self._has_passed(instant))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.names import HOODIE, PARTITION_METAFILE
+from pyhudi.format.names import HOODIE
 from pyhudi.format.timeline.action_files import decode_commit
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import RollbackPlan
@@ -26,21 +26,40 @@ _ASKED_ONE_BY_ONE_MAX = 16
 """So many folders within one are asked for one by one: that one may have very many others."""
 
 
-def find_idle_marks(storage: Storage, timeline: Timeline, folders: Collection[str], *, own: str = "") -> list[str]:
-    """The partition metadata files of those of these folders that hold no data file. `own`: the write that asks.
+def find_marks(storage: Storage, timeline: Timeline, folders: Collection[str]) -> list[str]:
+    """The partition metadata files of those of these folders that hold no committed file.
 
-    Folders with committed files are left out. Requests: as `stored_folders`, and one list for each folder that is
-    stored; if such a file is found, one list for each pending write.
-    Raises: Conflict for a folder in which another write is under way, or has left files.
+    Requests: as `stored_folders`, and one list for each folder that is stored.
     """
     stored = sorted(stored_folders(storage, folders))
-    marked = {folder: found for folder in stored if (found := _marks_without_rows(storage, timeline, folder))}
-    for instant in timeline.pending if marked else ():
-        if instant.action not in WRITE_ACTIONS or instant.requested == own:
-            continue
-        busy = {marker.data_path.rpartition("/")[0] for marker in read_markers(storage, instant.requested) or ()}
-        if folder := min(busy & marked.keys(), default=None):
-            raise _not_idle(storage, folder, f"{instant.action} '{instant.requested}' under way in it")
+    return [path for folder in stored for path in _marks_and_files(storage, timeline, folder)[0]]
+
+
+def find_idle_marks(
+    storage: Storage, timeline: Timeline, folders: Collection[str], *, own: str = "", dead: Collection[str] = ()
+) -> list[str]:
+    """As `find_marks`, of folders in which no write is under way. `own`: the write that asks. `dead`: pending writes
+    that nobody runs: their files are never committed, and count as little as those of writes that were rolled back.
+
+    Requests: as `find_marks`; if such a file is found, one list for each living write that is pending.
+    Raises: Conflict for a folder in which another write is under way.
+    """
+    writes = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.requested not in {own, *dead}]
+    living = {instant.requested: instant for instant in writes}
+    marked: dict[str, list[str]] = {}
+    for folder in sorted(stored_folders(storage, folders)):
+        marks, files = _marks_and_files(storage, timeline, folder)
+        if marks and (busy := next((at for at in files if at in living), None)):
+            raise _not_idle(storage, folder, f"'{files[busy]}' of {living[busy].action} '{busy}'")
+        if marks:
+            marked[folder] = marks
+
+    for instant in living.values() if marked else ():
+        busy_folders = {
+            marker.data_path.rpartition("/")[0] for marker in read_markers(storage, instant.requested) or ()
+        }
+        if at := min(busy_folders & marked.keys(), default=None):
+            raise _not_idle(storage, at, f"{instant.action} '{instant.requested}' under way in it")
     return [path for found in marked.values() for path in found]
 
 
@@ -55,24 +74,19 @@ def stored_folders(storage: Storage, folders: Collection[str]) -> Collection[str
     return [folder for folder in folders if folder in there or folder.rpartition("/")[0] not in many]
 
 
-def _marks_without_rows(storage: Storage, timeline: Timeline, folder: str) -> list[str]:
-    """The partition metadata files of a folder; none where it holds committed files."""
+def _marks_and_files(storage: Storage, timeline: Timeline, folder: str) -> tuple[list[str], dict[str, str]]:
+    """The partition metadata files of a folder, and a data file of each instant; none if one is committed."""
     paths = [file.path for file in storage.list(folder)]
     marks = [path for path in paths if is_partition_metafile(path)]
-    instants = {path: at for path in paths if (at := written_at(bare_name(path))) is not None} if marks else {}
-    if any(map(timeline.is_committed, instants.values())):
-        return []
-    if instants:
-        path, at = min(instants.items())
-        raise _not_idle(storage, folder, f"'{path}' of '{at}', which has not completed")
-    return marks
+    named = ((written_at(bare_name(path)), path) for path in paths) if marks else ()
+    files = {at: path for at, path in named if at is not None}
+    return ([], {}) if any(map(timeline.is_committed, files)) else (marks, files)
 
 
 def _not_idle(storage: Storage, folder: str, found: str) -> Conflict:
     return Conflict(
-        f"{storage.location.uri}: a partition below '{folder}' was to get rows: expected no file in '{folder}' but "
-        f"'{PARTITION_METAFILE}', for Apache Hudi looks for no partition within another one; found {found}; retry when "
-        "that write has ended; clean() rolls it back if it died"
+        f"{storage.location.uri}: a partition below '{folder}' was to get rows: expected no write in '{folder}', for "
+        f"Apache Hudi looks for no partition within another one; found {found}; retry when that write has ended"
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import folders_above, nested_folders
 from pyhudi.storage.protocol import Storage
@@ -18,7 +18,9 @@ from pyhudi.table.view.listing import StorageListing, is_partition_metafile
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.undo.partition_marks import find_idle_marks, stored_folders
+from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.txn.undo.partition_marks import find_idle_marks, find_marks, stored_folders
+from pyhudi.txn.undo.rollback import find_dead_writes
 from pyhudi.txn.undo.rollback_plan import written_at
 from pyhudi.write.place.plan import WritePlan
 
@@ -51,7 +53,7 @@ def refuse_nested_partitions(snapshot: Snapshot, paths: Collection[str], keys: K
     else what the snapshot's listing needs to tell its partitions, and a list for each folder above a path. Without a
     metadata table another one for each path, and a listing of all partitions only where these find a folder above or
     below.
-    Raises: Invalid, naming both paths; Conflict while another write is under way in a folder above.
+    Raises: Invalid, naming both paths.
     """
     if not paths or not snapshot.config.may_nest_partitions or not _may_have_slash(keys, schema):
         return Nesting()
@@ -77,7 +79,7 @@ def refuse_nested_partitions(snapshot: Snapshot, paths: Collection[str], keys: K
                 "folders apart from one another, for Apache Hudi looks for no partition within another one, and would "
                 f"lose the rows; {'mend the key generator' if keys.own_generator else _WAY_OUT}"
             )
-    return Nesting(above, is_marked=bool(find_idle_marks(snapshot.storage, snapshot.timeline, above)))
+    return Nesting(above, is_marked=bool(find_marks(snapshot.storage, snapshot.timeline, above)))
 
 
 def clear_folders_above(nesting: Nesting, upon: Timeline, requested: str, session: WriteSession) -> None:
@@ -91,10 +93,20 @@ def clear_folders_above(nesting: Nesting, upon: Timeline, requested: str, sessio
     if not nesting.above or not (nesting.is_marked or _has_company(upon, now, requested)):
         return
     storage = session.access.storage
-    marks = find_idle_marks(storage, now, nesting.above, own=requested)
+    marks = find_idle_marks(storage, now, nesting.above, own=requested, dead=_dead_writes(session))
     if marks:
         session.hold.confirm()
         storage.delete_many(marks)
+
+
+def _dead_writes(session: WriteSession) -> set[str]:
+    """The requested times of the pending writes that nobody runs. None are known while another tool's write lives."""
+    access = session.access
+    life = LifeTerms(access.guard, access.clock.now_ms(), session.heartbeat.expires_ms, shares_lock=access.shares_lock)
+    try:
+        return {instant.requested for instant in find_dead_writes(access.storage, session.snapshot.timeline, life)}
+    except Conflict:
+        return set()
 
 
 def _has_company(upon: Timeline, now: Timeline, requested: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.format.names import group_named
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import FileInfo
 from tests.support.model import StepClock, seeded_uuids
@@ -113,6 +114,22 @@ def test_an_archival_that_a_replaced_file_holds_names_it_and_a_clean_that_is_ask
     table.clean()
     assert not base_files(storage, "a")
     assert table.archive(options={"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}).archived
+
+
+@pytest.mark.parametrize("name", [".{}.crc", "{}_notes.txt"])
+@pytest.mark.parametrize("metadata", [{}, BARE], ids=["listed by the metadata table", "by the storage"])
+def test_a_file_that_is_no_data_file_holds_no_archival(name: str, metadata: dict[str, str]) -> None:
+    storage = MemoryStorage()
+    table = a_table(storage, metadata)
+    table.insert(rows("a", "b"))
+    (replaced,) = base_files(storage, "a")
+    storage.put_new(
+        "a/" + name.format(replaced.removeprefix("a/") if name.endswith("crc") else group_named(replaced[2:])), b""
+    )
+    table.insert_overwrite(rows("a", key="new"))
+    upsert(table, 16)
+    assert writes(table) <= 10
+    assert ids(table) == ["k1", "new0", "other0"]
 
 
 @pytest.mark.parametrize("metadata", [{}, BARE], ids=["listed by the metadata table", "by the storage"])

@@ -20,6 +20,11 @@ from tests.support.model import StepClock
 BARE = {"hoodie.metadata.enable": "false"}
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+LAZY = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+}
 SLASHED = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
 
 
@@ -219,3 +224,38 @@ def test_a_dead_write_is_rolled_back_whatever_its_inflight_file_says(content: by
     table.upsert(rows(three="z"))
     assert ids(table) == ["one", "three"]
     assert not any(instant.state != "COMPLETED" for instant in table.timeline())
+
+
+@EITHER
+def test_files_of_a_write_that_was_rolled_back_refuse_no_partition_below(metadata: dict[str, str]) -> None:
+    """A task may go on after its write was rolled back, and leave a file that nobody knows."""
+    storage = MemoryStorage()
+    table = a_table(metadata, storage=storage)
+    table.insert(rows(one="z"))
+    undone = table.insert(rows(two="a"))
+    left = [(file.path, storage.get(file.path)) for file in storage.list("a")]
+    assert undone.requested is not None
+    table.rollback(undone.requested)
+    for path, content in left:
+        storage.put(path, content)
+    table.insert(rows(three="a/b"))
+    assert ids(table) == ["one", "three"]
+    assert marks(storage) == ["a/b/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
+
+
+@EITHER
+def test_a_dead_write_refuses_no_partition_below_where_only_cleans_roll_back(metadata: dict[str, str]) -> None:
+    storage, clock = MemoryStorage(), StepClock()
+    a_table(metadata, storage=storage, clock=clock).insert(rows(one="z"))
+
+    def die() -> None:
+        raise Crash("no power")
+
+    dying = Beside(storage, "put_stream", "a/", die)
+    with pytest.raises(Crash):
+        HudiTable.open("unused", storage=dying, clock=clock, options=LAZY).insert(rows(two="a"))
+    clock.ms += 3_600_000
+    table = HudiTable.open("unused", storage=storage, clock=clock, options=LAZY)
+    table.insert(rows(three="a/b"))
+    assert ids(table) == ["one", "three"]
+    assert marks(storage) == ["a/b/.hoodie_partition_metadata", "z/.hoodie_partition_metadata"]
