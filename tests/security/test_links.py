@@ -5,6 +5,7 @@ Each test puts one there, as whoever may write into the folder could, and looks 
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from pyhudi import HudiError, HudiTable, Unavailable, Unsupported
 from pyhudi.format.timeline.records import InstantInfo, RollbackPlan, RollbackRequest
+from pyhudi.storage import links
 from pyhudi.storage.local import LocalStorage
 from pyhudi.txn.undo.rollback_plan import delete_files
 
@@ -96,6 +98,26 @@ def test_a_file_that_is_a_link_is_no_gap_in_a_listing(table: HudiTable, tmp_path
         unlisted.scan().to_arrow()
 
 
+@pytest.mark.parametrize("kind", ["a log file", "an instant", "a partition metafile", "a file that is gone"])
+def test_a_link_with_the_name_of_a_tables_file_is_refused(table: HudiTable, tmp_path: Path, kind: str) -> None:
+    root = Path(table.path)
+    (base,) = (root / "oslo").glob("*.parquet")
+    file = {
+        "a log file": root / "oslo" / f".{base.name.split('_')[0]}_20261121093000000.log.1_0-1-0",
+        "an instant": next((root / ".hoodie" / "timeline").glob("*_*.commit")),
+        "a partition metafile": next((root / "oslo").glob(".hoodie_partition_metadata*")),
+        "a file that is gone": base,
+    }[kind]
+    file.unlink(missing_ok=True)
+    elsewhere = tmp_path / "elsewhere"
+    if kind != "a file that is gone":
+        elsewhere.write_bytes(b"x")
+    file.symlink_to(elsewhere)
+
+    with pytest.raises(Unsupported, match=rf"{re.escape(file.name)}: expected a regular file or folder, found a link"):
+        HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"}).scan().to_arrow()
+
+
 def test_links_that_hide_nothing_are_passed_over(table: HudiTable, tmp_path: Path) -> None:
     """Those that lead nowhere, one that leads back, and, where no folders are asked for, one to a folder."""
     root = Path(table.path)
@@ -108,6 +130,70 @@ def test_links_that_hide_nothing_are_passed_over(table: HudiTable, tmp_path: Pat
     unlisted = HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"})
     assert unlisted.scan().to_arrow().num_rows == 2
     assert unlisted.upsert(rows("c")).inserted == 1
+
+
+@pytest.mark.parametrize("with_metadata_table", ["true", "false"])
+def test_links_to_what_is_none_of_a_tables_files_are_passed_over(
+    table: HudiTable, tmp_path: Path, with_metadata_table: str
+) -> None:
+    """As by Apache Hudi. A folder's links may lead in a circle, or back to the table."""
+    root, outside = Path(table.path), tmp_path / "outside"
+    (outside / "hooks").mkdir(parents=True)
+    (outside / "hooks" / "post.sh").write_text("true")
+    (outside / "hooks" / "up").symlink_to(outside)
+    (outside / "hooks" / "itself").symlink_to(outside / "hooks" / "itself")
+    (outside / "table").symlink_to(root)
+    for link in (
+        "README",
+        "oslo/README",
+        "oslo/_SUCCESS",
+        "oslo/.x.parquet.crc",
+        ".hoodie/note",
+        ".hoodie/timeline/note",
+    ):
+        (root / link).symlink_to(outside / "hooks" / "post.sh")
+    for link in ("scripts", ".git", "oslo/more", ".hoodie/timeline/more"):
+        (root / link).symlink_to(outside)
+
+    opened = HudiTable.open(root, options={"hoodie.metadata.enable": with_metadata_table})
+    assert opened.scan().to_arrow().num_rows == 2
+    assert opened.upsert(rows("c")).inserted == 1
+    opened.savepoint()
+    opened.metadata.create()
+    assert opened.metadata.validate().is_valid
+    assert (outside / "hooks" / "post.sh").read_text() == "true"
+
+
+@pytest.mark.parametrize(
+    "held", [".hoodie_partition_metadata", ".hoodie_partition_metadata.parquet", ".f-0_20261121093000000.log.1_0-1-0"]
+)
+def test_a_linked_folder_is_refused_for_what_lies_deep_in_it(table: HudiTable, tmp_path: Path, held: str) -> None:
+    deep = tmp_path / "outside" / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / held).write_bytes(b"x")
+    (deep / "c").symlink_to(tmp_path / "beside")
+    (Path(table.path) / "year").symlink_to(tmp_path / "outside")
+
+    with pytest.raises(Unsupported, match="year: expected a regular file or folder, found a link"):
+        HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"}).scan().to_arrow()
+
+
+def test_a_linked_folder_too_large_to_look_through_is_refused(
+    table: HudiTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "ENTRIES_MAX", 3)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (Path(table.path) / "large").symlink_to(outside)
+    unlisted = HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"})
+
+    (outside / "1").touch()
+    assert unlisted.scan().to_arrow().num_rows == 2
+    for name in ("2", "3", "4"):
+        (outside / name).touch()
+    with pytest.raises(Unsupported, match="large: expected a regular file or folder, found a link"):
+        unlisted.scan().to_arrow()
 
 
 def test_loops_and_pipes_are_no_part_of_a_listing(table: HudiTable) -> None:

@@ -7,7 +7,6 @@ folder above it, and must be a folder itself. The last part must be a regular fi
 Windows has no calls relative to an open folder. There, each part is checked before the path is used.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from pyhudi.errors import Unsupported
 
 _OPENS_RELATIVE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_LEADS_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 _FILE = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -47,7 +45,7 @@ def open_file(root: str, path: str) -> Iterator[int]:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(full)
         if not stat.S_ISREG(mode):
-            raise _irregular(full, "a device, pipe or socket")
+            raise irregular(full, "a device, pipe or socket")
         yield descriptor
     finally:
         os.close(descriptor)
@@ -90,30 +88,15 @@ def refuse_links(root: str, path: str) -> None:
         except OSError:
             return
         if stat.S_ISLNK(mode):
-            raise _irregular(full, "a link")
+            raise irregular(full, "a link")
 
 
-def refuse_link(root: str, folder: str, entry: "os.DirEntry[str]", *, to_folder: bool) -> None:
-    """Raise Unsupported if an entry of a folder is a link to a folder, or else to a file: a listing would lack it.
-
-    A link that leads nowhere is passed over, as by Apache Hudi. So is a link to the folder that it lies in, or to one
-    above: what is there is listed at its own place.
-    """
-    if not entry.is_symlink():
-        return
-    try:
-        mode = entry.stat().st_mode
-    except OSError as error:
-        if error.errno in _LEADS_NOWHERE:
-            return
-        raise
-    if not (stat.S_ISDIR(mode) if to_folder else stat.S_ISREG(mode)):
-        return
-
-    above = os.path.realpath(f"{root}/{folder}")
-    target = os.path.realpath(f"{root}/{folder}/{entry.name}")
-    if not f"{above}/".startswith(f"{target.rstrip('/')}/"):
-        raise _irregular(f"{root}/{folder}/{entry.name}" if folder else f"{root}/{entry.name}", "a link")
+def irregular(full: str, found: str) -> Unsupported:
+    """The error for something at this path that is neither a regular file nor a folder."""
+    return Unsupported(
+        f"{full}: expected a regular file or folder, found {found}; pyhudi follows none below a table's folder; "
+        "put the file or folder itself there, or remove it"
+    )
 
 
 def delete_folder(root: str, path: str) -> None:
@@ -159,10 +142,3 @@ def scan_folder(root: str, path: str) -> Iterator[Iterator["os.DirEntry[str]"]]:
 
 def _scan(descriptor: int | None, full: str) -> "os._ScandirIterator[str]":
     return os.scandir(full) if descriptor is None else os.scandir(descriptor)
-
-
-def _irregular(full: str, found: str) -> Unsupported:
-    return Unsupported(
-        f"{full}: expected a regular file or folder, found {found}; pyhudi follows none below a table's folder; "
-        "put the file or folder itself there, or remove it"
-    )

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pyhudi.errors import Invalid, NotFound, Unavailable
-from pyhudi.storage.below import refuse_link, scan_folder
+from pyhudi.storage.below import scan_folder
+from pyhudi.storage.links import refuse_linked_file, refuse_linked_folder
 from pyhudi.storage.paths import not_a_folder
 from pyhudi.storage.protocol import FileInfo
 
@@ -67,7 +68,7 @@ def scan_files(root: str, folder: str, *, recursive: bool) -> tuple[list[FileInf
 
     `recursive`: the folders are wanted, too. Entries that vanish meanwhile are left out. So are pipes and devices, as
     they are neither regular files nor folders. Requests: one scan, and one `stat` a file.
-    Raises: Unsupported for a link to what is wanted (`refuse_link`).
+    Raises: Unsupported for a link in the place of a table's file or, where wanted, folder (`links`).
     """
     above = f"{folder}/" if folder else ""
     files: list[FileInfo] = []
@@ -85,9 +86,9 @@ def scan_files(root: str, folder: str, *, recursive: bool) -> tuple[list[FileInf
                     continue
                 files.append(FileInfo(above + name, status.st_size, status.st_mtime_ns // _NS_PER_MS))
             elif not is_hidden(name):
-                refuse_link(root, folder, entry, to_folder=False)
+                refuse_linked_file(root, above + name, entry)
                 if recursive:
-                    refuse_link(root, folder, entry, to_folder=True)
+                    refuse_linked_folder(root, above + name, entry)
 
     return files, folders
 
@@ -95,7 +96,7 @@ def scan_files(root: str, folder: str, *, recursive: bool) -> tuple[list[FileInf
 def scan_folders(root: str, folder: str) -> list[str]:
     """Folders directly in `folder` below the root, unsorted. No `stat` of a file is needed.
 
-    Raises: Unsupported for a link to a folder (`refuse_link`).
+    Raises: Unsupported for a link to a folder with a table's files (`links`).
     """
     above = f"{folder}/" if folder else ""
     folders: list[str] = []
@@ -104,7 +105,7 @@ def scan_folders(root: str, folder: str) -> list[str]:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(above + entry.name)
             else:
-                refuse_link(root, folder, entry, to_folder=True)
+                refuse_linked_folder(root, above + entry.name, entry)
     return folders
 
 
