@@ -15,6 +15,7 @@ from pyhudi.format.avro.types import full_name, full_names
 
 _PRIMITIVES: Final = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 _NAMED: Final = frozenset(("record", "enum", "fixed"))
+_OWN: Final = _PRIMITIVES | _NAMED | {"array", "map"}
 
 
 def references(schema: Any) -> Iterator[str]:
@@ -34,14 +35,15 @@ def references(schema: Any) -> Iterator[str]:
             yield from references(schema["items"])
         elif kind == "map":
             yield from references(schema["values"])
-        elif kind not in _NAMED:
+        elif _is_wrapped(kind):
             yield from references(kind)
 
 
 def expanded(schema: Any) -> Any:
     """The schema with each type's definition at every use: the uses share one object.
 
-    A name that is not known, or of the record around it, stays. Each definition states its namespace.
+    A name that is not known, or of the record around it, stays. Each definition states its namespace. A type within an
+    object that is none of its own, such as a name in `{"type": "x.E"}`, is the type itself.
     """
     return _expanded(schema, "", {})
 
@@ -70,11 +72,18 @@ def with_definitions(cut: str, whole: str) -> str:
     return cut if collapsed(expanded(kept)) == wanted else schema_text(wanted)
 
 
+def _is_wrapped(kind: Any) -> bool:
+    """Whether an object with this `type` only holds another type."""
+    return not isinstance(kind, str) or kind not in _OWN
+
+
 def _expanded(schema: Any, namespace: str, known: dict[str, Any]) -> Any:
     if isinstance(schema, str):
         found = next((full for full in full_names(schema, namespace) if full in known), None)
         return schema if schema in _PRIMITIVES or found is None else known[found]
-    if isinstance(schema, dict) and schema.get("type") in _NAMED:
+    if isinstance(schema, dict) and _is_wrapped(schema["type"]):
+        return _expanded(schema["type"], namespace, known)
+    if isinstance(schema, dict) and schema["type"] in _NAMED:
         full = full_name(schema, namespace)
         own = full.rpartition(".")[0]
         made = _with_inner(schema, lambda inner: _expanded(inner, own, known))
@@ -115,10 +124,8 @@ def _with_inner(schema: Any, change: Callable[[Any], Any]) -> Any:
             return {**schema, "items": change(schema["items"])}
         case "map":
             return {**schema, "values": change(schema["values"])}
-        case "enum" | "fixed":
+        case _:
             return dict(schema)
-        case inner:
-            return {**schema, "type": change(inner)}
 
 
 def _stating(schema: dict[str, Any], namespace: str) -> dict[str, Any]:

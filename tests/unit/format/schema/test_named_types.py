@@ -79,6 +79,23 @@ def test_a_shared_type_has_its_definition_at_each_use() -> None:
     assert collapsed(full) == json.loads(SHARED.replace('"h.t.P"', '"P"'))
 
 
+@pytest.mark.parametrize("wrapped", ["x.E", {"type": "x.E"}])
+def test_a_type_within_an_object_is_the_type_itself(wrapped: Any) -> None:
+    """Avro for Java reads `{"type": "x.E"}`; it does not read a definition in the place of the name."""
+    text = schema(optional("e1", {"type": ENUM}), optional("e2", {"type": wrapped}), optional("n", {"type": "long"}))
+    kept = schema(optional("e2", ENUM), optional("n", {"type": "long"}))
+    assert select_fields(text, ["e2", "n"]) == kept
+    assert parse_schema(select_fields(text, ["e2", "e1"])).fields == parse_schema(text).fields[:2]
+    assert [column.kind for column in first_numbers(text).columns[-3:]] == ["string", "string", "long"]
+
+    before = arrow_from_avro(text)
+    for name in ("e1", "e2"):
+        rest = pa.schema([field for field in before if field.name != name])
+        assert arrow_from_avro(evolve_avro(text, rest)) == rest
+    wider = before.append(pa.field("k", pa.int64()))
+    assert arrow_from_avro(evolve_avro(text, wider)) == wider
+
+
 def test_a_column_that_goes_or_changes_leaves_the_type_to_others() -> None:
     before = arrow_from_avro(SHARED)
     gone = pa.schema([field for field in before if field.name not in ("e1", "p1")])
