@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.format.names import BaseFileName
+from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.format.schema.history import NumberedColumn, NumberedSchema, SchemaHistory
 from pyhudi.table.slices.conform import list_offsets, null_mask
 
@@ -86,14 +87,15 @@ class Evolution:
     def of_instant(self, instant: str, names: Sequence[str]) -> FileColumns | None:
         """The columns of what an instant wrote that a query asks for by `names`. None if they have the names of today.
 
-        A column that the history does not know has one name for ever. One that was not there yet is left out.
+        Meta fields, and columns that the history does not know, have one name for ever. A column that was not there yet
+        is left out. Seen: with `hoodie.populate.meta.fields=false` Apache Hudi's history names no meta fields.
         """
         then = self.history.of(instant)
         if then is self.wanted or then == self.wanted:
             return None
         pairs: list[tuple[str, str, NumberedColumn | None, NumberedColumn | None]] = []
         for name in names:
-            wanted = self.wanted.named(name)
+            wanted = None if name in META_FIELDS else self.wanted.named(name)
             if wanted is None:
                 pairs.append((name, name, None, None))
             elif (found := then.numbered(wanted.number)) is not None:
