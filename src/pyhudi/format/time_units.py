@@ -35,11 +35,30 @@ def in_unit(times: pa.Array, wanted: pa.TimestampType) -> pa.Array:
     return pc.subtract(whole, is_rest_below.cast(pa.int64())).view(wanted)
 
 
-def refuse_far_times(times: pa.Array) -> None:
-    """Raises: pa.ArrowInvalid for timestamps whose microseconds do not fit 64 bits: Spark and SQL count in those."""
-    ends = pc.min_max(times)
-    for end in (ends["min"], ends["max"]):
-        end.cast(pa.timestamp("us", times.type.tz))
+def refuse_far_times(array: pa.Array) -> None:
+    """Raises: pa.ArrowInvalid for timestamps, at any depth, whose microseconds do not fit 64 bits: Spark and SQL count
+    in those. Cost: none for a type without timestamps coarser than microseconds.
+    """
+    kind = array.type
+    if not _may_be_far(kind):
+        return
+    if pa.types.is_map(kind):
+        refuse_far_times(pa.concat_arrays([array.drop_null()]).items)  # a map's items begin where its buffer does
+    elif pa.types.is_list(kind):
+        refuse_far_times(array.flatten())
+    elif pa.types.is_struct(kind):
+        for child in array.flatten():
+            refuse_far_times(child)
+    else:
+        ends = pc.min_max(array)
+        for end in (ends["min"], ends["max"]):
+            end.cast(pa.timestamp("us", kind.tz))
+
+
+def _may_be_far(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return UNITS[kind.unit] < UNITS["us"]
+    return any(_may_be_far(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def in_micros(schema: pa.Schema) -> pa.Schema:

@@ -244,6 +244,35 @@ def test_statistics_of_milliseconds_prune_what_lies_outside_and_nothing_else(ver
 # Keys and paths.
 
 
+FAR = 9_223_372_036_854_776
+"""The first milliseconds after 1970 whose microseconds do not fit 64 bits: in the year 294247."""
+
+
+@pytest.mark.parametrize("depth", ["column", "struct", "list", "map"])
+def test_times_that_no_reader_takes_are_not_written(depth: str) -> None:
+    def kind(unit: str) -> pa.DataType:
+        at = pa.timestamp(unit, "UTC")
+        return {
+            "column": at, "struct": pa.struct([("x", at)]), "list": pa.list_(at), "map": pa.map_(pa.string(), at),
+        }[depth]  # fmt: skip
+
+    def given(number: int, unit: str) -> pa.Table:
+        value: Any = {"column": number, "struct": {"x": number}, "list": [number], "map": [("k", number)]}[depth]
+        return pa.table({"id": ["b"], "at": pa.array([value], kind(unit))})
+
+    storage = MemoryStorage()
+    schema = pa.schema([("id", pa.string()), ("at", kind("us"))])
+    table = create_in_millis(storage, schema, **MOR)
+    table.upsert(given(FAR - 1, "ms"))
+    before = dump(storage)
+    for number, unit in ((FAR, "ms"), ((1 << 63) - 1, "ms"), (-FAR, "ms"), (FAR // 1_000 + 1, "s")):
+        for write in (table.upsert, table.bulk_insert):
+            with pytest.raises(Invalid, match="input: column 'at'"):
+                write(given(number, unit))
+    assert dump(storage) == before
+    assert table.scan(columns=["id", "at"]).to_arrow()["at"].type == kind("ms")
+
+
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize(
     "properties",

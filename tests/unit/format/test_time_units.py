@@ -30,6 +30,24 @@ def test_a_finer_unit_that_does_not_fit_is_an_error() -> None:
     refuse_far_times(pa.array([], pa.timestamp("ms")))
 
 
+def test_times_are_too_far_at_any_depth() -> None:
+    kind, far = pa.timestamp("ms"), 9_223_372_036_854_776
+    nested = {
+        pa.list_(kind): ([far - 1], [far]),
+        pa.struct([("n", pa.int64()), ("at", kind)]): ({"n": far, "at": far - 1}, {"at": far}),
+        pa.map_(pa.string(), kind): ([("k", -far + 1)], [("k", -far)]),
+        pa.list_(pa.struct([("m", pa.map_(pa.string(), kind))])): ([{"m": []}, {"m": None}], [{"m": [("k", far)]}]),
+    }
+    for outer, (near, beyond) in nested.items():
+        refuse_far_times(pa.array([None, near], outer))
+        with pytest.raises(pa.ArrowInvalid):
+            refuse_far_times(pa.array([None, near, beyond], outer))
+        refuse_far_times(pa.array([beyond, near, beyond], outer).slice(1, 1))
+    null = pa.StructArray.from_arrays([pa.array([far], kind)], ["at"], mask=pa.array([True]))
+    refuse_far_times(null)
+    refuse_far_times(pa.array([far], pa.int64()))
+
+
 def test_times_with_a_zone_and_times_without_are_not_the_same() -> None:
     assert are_same_times(pa.timestamp("ms", "UTC"), UTC)
     assert are_same_times(pa.timestamp("ns"), pa.timestamp("us"))

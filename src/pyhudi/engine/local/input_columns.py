@@ -11,7 +11,7 @@ from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
 from pyhudi.format.struct_fields import column_at, find_field
-from pyhudi.format.time_units import are_same_times
+from pyhudi.format.time_units import are_same_times, refuse_far_times
 from pyhudi.table.slices.conform import conform_array
 
 
@@ -29,6 +29,7 @@ def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
     if column.type != field.type:
         column = pa.chunked_array([_as_stored(chunk, field) for chunk in column.chunks], type=field.type)
+    _refuse_far(column, field.name)
     if any(not below.nullable for below in _fields_below(field.type)):
         for chunk in column.chunks:
             refuse_null_required(_nulls_within(chunk, field.type, field.name))
@@ -88,6 +89,18 @@ def _refuse_broken(column: pa.ChunkedArray, name: str) -> None:
         raise Invalid(
             f"input: column '{name}' of type {column.type}: expected values that the type can have, found others: "
             f"{error}; mend the values, or hand text of another encoding in as binary"
+        ) from error
+
+
+def _refuse_far(column: pa.ChunkedArray, name: str) -> None:
+    """Raises: Invalid for times that a column of milliseconds could hold, and no reader takes."""
+    try:
+        for chunk in column.chunks:
+            refuse_far_times(chunk)
+    except pa.ArrowException as error:
+        raise Invalid(
+            f"input: column '{name}' of type {column.type}: expected times whose microseconds fit 64 bits, in the "
+            f"years -290308 to 294247, found others: {error}; put null or a nearer time in their place"
         ) from error
 
 
