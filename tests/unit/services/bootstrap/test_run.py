@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.errors import CorruptFile, HudiError, Invalid
+from pyhudi.errors import CorruptFile, HudiError, Invalid, Unsupported
 from pyhudi.format.bootstrap.index import FILE_IDS_FILE, PARTITIONS_FILE, decode_partition, partition_key
 from pyhudi.format.hfile.reader import HFileReader
 from tests.support.compare import assert_same_rows
@@ -368,3 +368,17 @@ def test_a_bootstrap_that_fails_leaves_the_folder_as_it_was(tmp_path: Path, monk
     assert left == []
     assert not HudiTable.exists(tmp_path / "table")
     assert HudiTable.bootstrap(tmp_path / "source", tmp_path / "table", **FACTS).scan().count() == 28
+
+
+@pytest.mark.parametrize("linked", ["city=oslo", "city=oslo/0.parquet"])
+def test_a_source_with_rows_behind_a_link_is_refused(tmp_path: Path, linked: str) -> None:
+    source = tmp_path / "source"
+    make_source(source)
+    (source / "README").symlink_to(source / "_SUCCESS")
+    (source / linked).rename(tmp_path / "elsewhere")
+    (source / linked).symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(Unsupported, match=f"{linked}: expected a regular file or folder, found a link"):
+        HudiTable.bootstrap(source, tmp_path / "table", **FACTS)
+
+    assert not (tmp_path / "table").exists()
