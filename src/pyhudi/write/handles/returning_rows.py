@@ -52,6 +52,7 @@ _NO_KEYS: Final = pa.array([], pa.string())
 class StoredLog:
     """The log that a write appends to, where it lies upon a base file. Its blocks are found once, when asked for.
 
+    `compaction`: the requested time of a pending compaction of the group.
     Requests: one for each log file. Memory: as `sources_of_logs`.
     """
 
@@ -59,16 +60,25 @@ class StoredLog:
     file_slice: FileSlice
     target: WriteTarget
     reading: LogReading
+    compaction: str | None = None
 
     @classmethod
     def of(cls, storage: Storage, target: WriteTarget, task: FileGroupTask) -> "StoredLog | None":
         if task.file_slice is None or target.reading is None:
             return None
-        return cls(storage, task.file_slice, target, target.reading)
+        return cls(storage, task.file_slice, target, target.reading, task.compaction)
 
     @cached_property
     def blocks(self) -> list[LogBlock]:
         return stored_blocks(self.storage, slice_files(self.file_slice), self.reading)
+
+    @property
+    def lasting(self) -> list[LogBlock]:
+        """The blocks that the log of the next slice holds, once the pending compaction has completed."""
+        if self.compaction is None:
+            return self.blocks
+        completed = self.reading.timeline.completion_times
+        return [one for one in self.blocks if completed.get(at := instant_time(one), at) >= self.compaction]
 
     @property
     def may_mark_deletes(self) -> bool:
@@ -144,12 +154,29 @@ def settle_late_rows(log: StoredLog | None, incoming: IncomingRows) -> SettledRo
     if not target.is_partial:
         return SettledRows(settled)
 
-    # Where a row of the base file stands, the log holds only records that lost against it. Keys that are computed
-    # come without commit times. Where several rows stand, none of them has the columns for all.
-    written = take_one(stands.column(COMMIT_TIME), standing)
-    is_logged = np.asarray(pc.is_in(written, pa.array([instant_time(one) for one in log.blocks])))
-    chosen = at[wins & ~is_logged & (counts[at] == 1) & ~incoming.is_delete[at]]
+    # Where several rows stand, none of them has the columns for all.
+    wins &= (counts[at] == 1) & ~incoming.is_delete[at]
+    upon_losers = _upon_losers(log, keys.take(pa.array(at[wins])), take_one(stands.column(COMMIT_TIME), standing[wins]))
+    chosen = at[wins][upon_losers]
     return SettledRows(settled, _completed(log, rows.take(pa.array(chosen))) if len(chosen) else None)
+
+
+def _upon_losers(log: StoredLog, keys: pa.Array, written: pa.Array) -> np.ndarray:
+    """For each key of the log, whether the log holds only records that lost against the row that stands.
+
+    That is so where the row is one of the base file. The log is that of today, and the one that the pending compaction
+    will leave. `written`: the commit times of these rows. Keys that are computed come without them.
+    """
+
+    def is_in(blocks: Sequence[LogBlock]) -> np.ndarray:
+        return np.asarray(pc.is_in(written, pa.array([instant_time(one) for one in blocks], pa.string())))
+
+    found, lasting = ~is_in(log.blocks), log.lasting
+    leaves = ~found & ~is_in(lasting)
+    if leaves.any():
+        remaining = log.keys_in([one for one in lasting if one.type in DATA_TYPES])
+        found |= leaves & np.asarray(pc.is_in(keys, remaining))
+    return found
 
 
 def _completed(log: StoredLog, rows: pa.Table) -> pa.Table:

@@ -77,16 +77,21 @@ def place_rows(
         rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None, refused=refused)
     nesting = refuse_nested_partitions(snapshot, new_partitions(plan), prepared.spec.keys, prepared.spec.schema)
     plan = name_logs(plan, snapshot, pending)
-    return Placement(rows, _beside_merging(plan, pending, snapshot.config.version.log_naming), replaced, nesting)
+    return Placement(rows, _beside_services(plan, pending, snapshot.config.version.log_naming), replaced, nesting)
 
 
-def _beside_merging(plan: WritePlan, pending: Mapping[FileGroup, Instant], naming: LogNaming) -> WritePlan:
-    """The plan, whose tasks know of the pending services that forbid a new base file of their groups."""
-    actions = {"logcompaction", "compaction"} if naming is LogNaming.AFTER_SLICE else {"logcompaction"}
-    merging = {group: of for group, of in pending.items() if of.action in actions}
-    if not merging:
-        return plan
-    return WritePlan(tuple(replace(task, merging=merging.get((task.partition, task.file_id))) for task in plan.tasks))
+def _beside_services(plan: WritePlan, pending: Mapping[FileGroup, Instant], naming: LogNaming) -> WritePlan:
+    """The plan, whose tasks know of the pending compactions and log compactions of their groups."""
+    forbidding = {"logcompaction", "compaction"} if naming is LogNaming.AFTER_SLICE else {"logcompaction"}
+    tasks = []
+    for task in plan.tasks:
+        service = pending.get((task.partition, task.file_id))
+        if service is not None and service.action in forbidding:
+            task = replace(task, merging=service)
+        if service is not None and service.action == "compaction":
+            task = replace(task, compaction=service.requested)
+        tasks.append(task)
+    return WritePlan(tuple(tasks))
 
 
 def _by_buckets(

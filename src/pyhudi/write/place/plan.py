@@ -42,6 +42,8 @@ class FileGroupTask:
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
     to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
     to, oldest first. `merging`: a pending service of the group beside which no base file of it may be written.
+    `compaction`: the requested time of a pending compaction of the group, which will merge the logs of the writes that
+    completed before it.
     `source`: as in `FileSlice`.
     `doubled`: where a pending resizing is about to move the bucket's rows; they are logged there, too.
     """
@@ -61,6 +63,7 @@ class FileGroupTask:
     file_slice: FileSlice | None = None
     slice_logs: tuple[str, ...] = ()
     merging: Instant | None = None
+    compaction: str | None = None
     source: SourceFile | None = None
     doubled: "DoubledRows | None" = None
 

@@ -92,12 +92,41 @@ def test_a_partial_row_takes_no_columns_of_one_of_several_rows_of_its_key() -> N
     assert [(row["id"], row["y"]) for row in stored(table)] == [("a", 30), ("a", 30), ("b", 50)]
 
 
+@pytest.mark.parametrize("properties", [{}, BUCKETS], ids=["looked up", "buckets"])
+@pytest.mark.parametrize("is_late_partial", [False, True])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_pending_compaction_changes_no_row(version: int, is_late_partial: bool, properties: dict[str, str]) -> None:
+    table = new_table(version, properties)
+    table.upsert(rows(*({"id": key, "ts": 5, "x": 50, "y": 50} for key in "ab")))
+    table.upsert(rows(*({"id": key, "ts": 9, "x": 90, "y": 90} for key in "ab")))
+    table.schedule_compaction()
+    late = {"id": "a", "ts": 7, "y": 70}
+    table.upsert(rows(late if is_late_partial else {**late, "x": 70}))
+    for ts in (10, 11):
+        table.upsert(rows(*({"id": key, "ts": ts, "x": 10 * ts} for key in "ab")))
+    for _ in range(3):
+        assert stored(table) == [{"id": key, "ts": 11, "x": 110, "y": 90} for key in "ab"]
+        table.compact()
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_until_a_compaction_has_run_the_rows_that_it_will_merge_fill_nothing(version: int) -> None:
+    table = new_table(version)
+    table.upsert(rows({"id": "a", "ts": 5, "x": 50, "y": 50}))
+    table.upsert(rows({"id": "a", "ts": 1, "x": 10, "y": 10}))
+    table.schedule_compaction()
+    table.upsert(rows({"id": "a", "ts": 9, "y": 90}))
+    for _ in range(3):
+        assert stored(table) == [{"id": "a", "ts": 9, "x": 50, "y": 90}]
+        table.compact()
+
+
 changes = st.lists(
     st.one_of(
         st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), min_size=1, max_size=3).map(dict).flatmap(
             lambda keys: st.tuples(st.just(keys), st.sampled_from(["xy", "x", "y"]))
         ),
-        st.sampled_from(["compact", "a", "b"]),
+        st.sampled_from(["compact", "schedule", "a", "b"]),
     ),
     min_size=2,
     max_size=8,
@@ -117,6 +146,8 @@ def test_rows_are_those_of_one_write_after_the_other(version: int, properties: d
         for number, action in enumerate(actions):
             if action == "compact":
                 table.compact()
+            elif action == "schedule":
+                table.schedule_compaction()
             elif isinstance(action, str):
                 table.delete(pa.table({"id": [action]}))
                 model.pop(action, None)
