@@ -123,7 +123,6 @@ def metadata_upkeep(
 
     A metadata table that the properties name and that is gone is no longer named from now on.
     """
-    lost = snapshot.config.metadata_partitions if is_metadata_table_gone(snapshot) else ()
     upkeep = MetadataTableUpkeep(
         storage=access.storage,
         clock=access.clock,
@@ -138,10 +137,10 @@ def metadata_upkeep(
         readers=readers or executor,
         indexes=settings.indexes,
         finds_keys=settings.index_type != "BUCKET",
-        lost=frozenset((*lost, *rebuilds)),
+        lost=frozenset(rebuilds),
         source_folder=access.source_folder,
     )
-    if lost:
+    if is_metadata_table_gone(snapshot):
         upkeep.give_up()
     return upkeep
 

@@ -255,12 +255,9 @@ class TableMetadata:
         clean = AfterCommitSettings.from_options(merged).clean
 
         def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
-            rebuilds = current.config.metadata_partitions if what == "create" else ()
-            upkeep = metadata_upkeep(
-                self._access, current, issue, settings, clean, hold, self._executor, rebuilds=rebuilds
-            )
+            upkeep = metadata_upkeep(self._access, current, issue, settings, clean, hold, self._executor)
             if what == "create":
-                upkeep.give_up()
+                upkeep.make_way(current)
             elif what == "delete":
                 upkeep.drop()
             return [upkeep]

@@ -14,8 +14,10 @@ from pyhudi.format.timeline.instant_text import INIT_INSTANT
 from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.indexing.definitions import define_wanted
+from pyhudi.services.metadata.lists import put_definitions
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
@@ -61,6 +63,20 @@ class IndexBuilder:
         )  # fmt: skip
         log.info("%s: built the metadata partition '%s'", self.snapshot.storage.location.uri, partition)
         return definition
+
+    def complete_definitions(self, config: TableConfig) -> None:
+        """Complete the definitions of indexes that were switched on before the table had the columns they need."""
+        kinds = {name: registry.find_kind(name) for name in config.metadata_partitions}
+        late = {name: kind for name, kind in kinds.items() if kind is not None and kind.is_completed_later}
+        if not late:
+            return
+        storage = self.snapshot.storage
+        definitions = read_definitions(storage)
+        contents = IndexContents(self.snapshot, self.settings, self.executor, self.readers)
+        completed = {
+            name: kind.completed(contents, definitions[name]) for name, kind in late.items() if name in definitions
+        }
+        put_definitions(storage, completed)
 
 
 def wanted_partitions(

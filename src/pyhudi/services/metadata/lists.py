@@ -1,19 +1,28 @@
-"""The partitions of the metadata table that the table's properties name: those for readers, and those being built."""
+"""The partitions of the metadata table that the table's properties name: those for readers, those being built, and
+those that were lost and are to be made anew.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from pyhudi.format.metadata.index_definitions import IndexDefinition, encode_index_definitions
 from pyhudi.format.names import METADATA_TABLE
+from pyhudi.metadata.kinds.registry import LISTING
 from pyhudi.metadata.store.indexes import DEFINITIONS_PATH, INDEX_DEFINITIONS, read_definitions
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.facts.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
+from pyhudi.table.facts.config import (
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    METADATA_PARTITIONS_LOST,
+    TableConfig,
+    table_config,
+)
 from pyhudi.table.facts.properties_file import read_table_properties, replace_table_properties
 
 
 @dataclass(frozen=True)
 class MetadataLists:
-    """Changes the two lists of one table, under its guard. `confirm`: checks that it is held. `now_ms`: the clock."""
+    """Changes these lists of one table, under its guard. `confirm`: checks that it is held. `now_ms`: the clock."""
 
     storage: Storage
     now_ms: Callable[[], int]
@@ -23,14 +32,22 @@ class MetadataLists:
         """The table's facts as they are stored now."""
         return table_config(read_table_properties(self.storage), path=self.storage.location.uri)
 
-    def put(self, *, ready: Collection[str], inflight: Collection[str]) -> None:
-        """Replace both lists. Writes nothing if they stay the same.
+    def put(self, *, ready: Collection[str], inflight: Collection[str], lost: Collection[str] | None = None) -> None:
+        """Replace the lists. Writes nothing if they stay the same.
+
+        `lost`: the indexes that are to be made anew; None: those that were so before, but for what is named by now.
+        They are noted in the same step in which they are named no more, so that a crash forgets none.
 
         Seen: if a table's properties do not say where `index.json` is, Apache Hudi 1.2.0 takes it for a table without
         the file. It then leaves new keys out of a secondary index, and writes the file anew.
         """
         config = self.config()
-        lists = {METADATA_PARTITIONS: ",".join(sorted(ready)), METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(inflight))}
+        noted = set(config.metadata_partitions_lost if lost is None else lost) - {LISTING, *ready, *inflight}
+        lists = {
+            METADATA_PARTITIONS: ",".join(sorted(ready)),
+            METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(inflight)),
+            METADATA_PARTITIONS_LOST: ",".join(sorted(noted)),
+        }
 
         has_definitions = len({*ready, *inflight}) > 1 and bool(read_definitions(self.storage))
         if has_definitions and DEFINITIONS_PATH not in config.properties:
@@ -38,7 +55,10 @@ class MetadataLists:
 
         if any(config.properties.get(name, "") != text for name, text in lists.items()):
             self.confirm()  # what is replaced was read before, and another writer may have changed it since
-            replace_table_properties(self.storage, {**config.properties, **lists}, epoch_ms=self.now_ms())
+            properties = {**config.properties, **lists}
+            if not noted:
+                del properties[METADATA_PARTITIONS_LOST]
+            replace_table_properties(self.storage, properties, epoch_ms=self.now_ms())
 
     def drop(self, partitions: Collection[str]) -> None:
         """Drop partitions. Order: readers and writers lose them before their files are deleted."""
@@ -46,12 +66,31 @@ class MetadataLists:
         self.put(
             ready=set(config.metadata_partitions) - set(partitions),
             inflight=set(config.metadata_partitions_inflight) - set(partitions),
+            lost=set(config.metadata_partitions_lost) - set(partitions),
         )
         self.confirm()
         put_definitions(self.storage, dict.fromkeys(partitions))
         self.confirm()  # a file that is written may take as long as a lease lasts
         for name in sorted(partitions):
             self.storage.delete_prefix(f"{METADATA_TABLE}/{name}")
+
+    def drop_table(self) -> None:
+        """Drop the whole metadata table, whatever its state, with what is known of its indexes."""
+        config = self.config()
+        self.put(ready=(), inflight=(), lost=())
+        known = (*config.metadata_partitions_named, *config.metadata_partitions_lost)
+        put_definitions(self.storage, dict.fromkeys(known))
+        self._delete_table()
+
+    def give_up_table(self) -> None:
+        """As `drop_table`, but its indexes are noted as lost, and their definitions stay."""
+        config = self.config()
+        self.put(ready=(), inflight=(), lost=(*config.metadata_partitions, *config.metadata_partitions_lost))
+        self._delete_table()
+
+    def _delete_table(self) -> None:
+        self.confirm()
+        self.storage.delete_prefix(METADATA_TABLE)
 
 
 def put_definitions(storage: Storage, changed: Mapping[str, IndexDefinition | None]) -> None:

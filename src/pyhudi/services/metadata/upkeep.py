@@ -1,7 +1,7 @@
 """The metadata table's part in a commit: it is made if missing, kept true, compacted when due, and never stale."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -10,11 +10,9 @@ import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.format.metadata.index_definitions import IndexDefinition
-from pyhudi.format.names import METADATA_TABLE
 from pyhudi.format.timeline.instant import WRITE_ACTIONS
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.metadata.kinds import registry
-from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.files import FilesIndex
 from pyhudi.metadata.kinds.protocol import TableIndex
 from pyhudi.metadata.kinds.settings import IndexSettings
@@ -30,7 +28,7 @@ from pyhudi.services.metadata.lists import MetadataLists, put_definitions
 from pyhudi.services.metadata.restore import plan_sync
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
-from pyhudi.table.view.committed_files import committed_files
+from pyhudi.table.view.committed_files import PartitionFiles, committed_files
 from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.snapshot import Snapshot, log_slicing, read_snapshot
 from pyhudi.timeline.active import Timeline, read_timeline
@@ -55,7 +53,7 @@ class MetadataTableUpkeep:
     this many blocks is log compacted; None: none is. `clean`: of the data table; the metadata table's own cleaning
     follows from it. `hold`: of the data table; confirmed before anything is deleted, completed or named in its
     properties. `executor`, `readers`: as in `IndexContents`. `finds_keys`: as in `changed_groups`. `lost`: partitions
-    of a metadata table that is gone, to be built anew with it. `source_folder`: as in `Snapshot`.
+    to be built anew, beside those that the properties note. `source_folder`: as in `Snapshot`.
     """
 
     storage: Storage
@@ -138,9 +136,7 @@ class MetadataTableUpkeep:
             return
 
         snapshot = self._read_snapshot()
-        listing = StorageListing(self.storage, nests=config.may_nest_partitions)
-        found = committed_files(listing, snapshot.timeline, log_slicing(config))
-        stored = {part.partition: part.by_name() for part in found}
+        stored = {part.partition: part.by_name() for part in self._committed(snapshot)}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
 
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)
@@ -152,31 +148,32 @@ class MetadataTableUpkeep:
 
     def drop(self) -> None:
         """Delete the metadata table, whatever its state. From then on readers list the storage."""
-        config = self._config()
-        self._lists.put(ready=(), inflight=())
-        put_definitions(self.storage, dict.fromkeys(config.metadata_partitions_named))
-        self.hold.confirm()
-        self.storage.delete_prefix(METADATA_TABLE)
+        self._lists.drop_table()
 
     def give_up(self) -> None:
-        """Stop naming the metadata table, and delete what is left of it. The definitions of its indexes stay."""
-        self._lists.put(ready=(), inflight=())
-        self.hold.confirm()
-        self.storage.delete_prefix(METADATA_TABLE)
+        """As `drop`, but the next `begin` makes its indexes anew, even that of another process after a crash."""
+        self._lists.give_up_table()
+
+    def make_way(self, snapshot: Snapshot) -> None:
+        """As `give_up`, once it is known that nothing refuses a new one. Lists the storage once more than `begin`.
+
+        Raises: as `begin` does of a table without a metadata table. Then nothing has changed.
+        """
+        self._refuse_unfit(snapshot.config)
+        for _ in self._committed(snapshot):
+            pass
+        self.give_up()
 
     def begin(self, snapshot: Snapshot) -> bool:
         """Create the metadata table if there is none. Else undo what is dead in it, and compact it when due."""
         config = snapshot.config
         if not self.is_enabled:
             return False
-        self._refuse_indexes(config)
-        by_name.refuse_log_compaction(config, self.log_blocks_min)
+        self._refuse_unfit(config)
 
         if not config.has_metadata_table:
-            stored = StorageListing(self.storage, nests=config.may_nest_partitions)
-            files = committed_files(stored, snapshot.timeline, log_slicing(config))
             create_metadata_table(
-                self.storage, config, files, data_timeline=snapshot.timeline,
+                self.storage, config, self._committed(snapshot), data_timeline=snapshot.timeline,
                 epoch_ms=self.clock.now_ms(), zone=self.zone, executor=self.executor,
                 issue_instant=self.issue_instant, confirm=self.hold.confirm,
             )  # fmt: skip
@@ -274,8 +271,13 @@ class MetadataTableUpkeep:
         )  # fmt: skip
         self._lists.drop(gone)
 
-    def _refuse_indexes(self, config: TableConfig) -> None:
-        """Raises: Unsupported for indexes that such tables do not have, before anything is written."""
+    def _committed(self, snapshot: Snapshot) -> Iterator[PartitionFiles]:
+        listing = StorageListing(self.storage, nests=snapshot.config.may_nest_partitions)
+        return committed_files(listing, snapshot.timeline, log_slicing(snapshot.config))
+
+    def _refuse_unfit(self, config: TableConfig) -> None:
+        """Raises: Unsupported for indexes and services that such tables do not have, before anything is written."""
+        by_name.refuse_log_compaction(config, self.log_blocks_min)
         if config.version.indexes is not None or not config.has_meta_fields:
             build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
@@ -311,7 +313,15 @@ class MetadataTableUpkeep:
             self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
             config = self._config()
 
-        self._complete_definitions(snapshot, config)
+        if config.metadata_partitions_lost:  # all that stays noted needs columns first
+            self._lists.put(
+                ready=config.metadata_partitions,
+                inflight=config.metadata_partitions_inflight,
+                lost=lost.keys() - build,
+            )
+            config = self._config()
+
+        builder.complete_definitions(config)
         return config
 
     def _lost_indexes(self, snapshot: Snapshot, config: TableConfig) -> dict[str, IndexDefinition | None]:
@@ -319,7 +329,8 @@ class MetadataTableUpkeep:
 
         An index that no definition describes any more, or that cannot be computed here, is gone; the log names it.
         """
-        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {registry.LISTING}
+        noted = by_name.kept_partitions(config, {*self.lost, *config.metadata_partitions_lost})
+        missing = noted - config.metadata_partitions_named - {registry.LISTING}
         wanted = {name for name in missing if not registry.switched_off_by(self.indexes, name)}
         if not wanted:
             return {}
@@ -332,19 +343,6 @@ class MetadataTableUpkeep:
             names = ", ".join(sorted(wanted - able))
             log.warning("%s: the indexes %s are not made anew: build_index makes them", snapshot.config.name, names)
         return {name: definitions.get(name) for name in able}
-
-    def _complete_definitions(self, snapshot: Snapshot, config: TableConfig) -> None:
-        """Complete the definitions of indexes that were switched on before the table had the columns they need."""
-        kinds = {name: registry.find_kind(name) for name in config.metadata_partitions}
-        late = {name: kind for name, kind in kinds.items() if kind is not None and kind.is_completed_later}
-        if not late:
-            return
-        definitions = read_definitions(self.storage)
-        contents = IndexContents(snapshot, self.indexes, self.executor, self.readers)
-        completed = {
-            name: kind.completed(contents, definitions[name]) for name, kind in late.items() if name in definitions
-        }
-        put_definitions(self.storage, completed)
 
     def _kept(
         self, config: TableConfig, schema: Callable[[], pa.Schema], before: Callable[[], pa.Schema] | None = None
@@ -375,7 +373,7 @@ class MetadataTableUpkeep:
             self._lists.drop(others)
 
     def _drop_all(self, config: TableConfig) -> None:
-        if config.metadata_partitions_named:
+        if config.metadata_partitions_named or config.metadata_partitions_lost:
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self.drop()
 

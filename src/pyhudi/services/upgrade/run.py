@@ -31,7 +31,13 @@ from pyhudi.services.upgrade.timeline_copy import (
     timeline_files,
 )
 from pyhudi.storage.protocol import DatedStorage, Storage
-from pyhudi.table.facts.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
+from pyhudi.table.facts.config import (
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    METADATA_PARTITIONS_LOST,
+    TableConfig,
+    table_config,
+)
 from pyhudi.table.facts.properties_file import replace_table_properties
 from pyhudi.table.view.listing import walk
 from pyhudi.table.view.snapshot import Snapshot
@@ -126,6 +132,7 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     snapshot, storage = session.snapshot, session.access.storage
     config, uri = snapshot.config, session.access.location.uri
     after = changed_properties(config, target) | {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
+    after.pop(METADATA_PARTITIONS_LOST, None)
     now = table_config(after, path=uri)
     refuse_unwritable(now, uri)
     _refuse_busy(snapshot)
@@ -137,7 +144,7 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
 
     noted = read_note(storage)
     # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
-    had = dict.fromkeys((*config.metadata_partitions, *(noted.indexes if noted is not None else ())))
+    had = dict.fromkeys((*_indexes_of(config), *(noted.indexes if noted is not None else ())))
     lost = _indexes_without_form(snapshot, target)
     indexes = tuple(name for name in had if name not in lost)
     change = VersionChange(config.version.number, target.number, indexes)
@@ -145,7 +152,7 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())
 
     ends = _ends_of_slices(snapshot, now.layout)
-    lists_of(session).put(ready=(), inflight=())
+    lists_of(session).put(ready=(), inflight=(), lost=())
     session.hold.confirm()
     storage.delete_prefix(METADATA_TABLE)
 
@@ -158,6 +165,11 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     return change
 
 
+def _indexes_of(config: TableConfig) -> tuple[str, ...]:
+    """The metadata partitions that the table has, and those that the next writer would make anew."""
+    return (*config.metadata_partitions, *config.metadata_partitions_lost)
+
+
 def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
     """The indexes of the table that the version has not, or has not in their form.
 
@@ -165,7 +177,7 @@ def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
     the rows of other partitions would be found no more. The definitions say which it is, for the metadata table may be
     lost. A get.
     """
-    ready = snapshot.config.metadata_partitions
+    ready = _indexes_of(snapshot.config)
     is_partitioned = has_partitioned(ready, read_definitions(snapshot.storage))
     names = set(ready) - {registry.LISTING}
     return {name for name in names if registry.absent_forms([name], target, is_partitioned=is_partitioned)}

@@ -23,6 +23,7 @@ CDC_ENABLED = "hoodie.table.cdc.enabled"
 CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+METADATA_PARTITIONS_LOST = "pyhudi.metadata.partitions.lost"
 
 
 class KeyKind(StrEnum):
@@ -143,6 +144,12 @@ class TableConfig:
     def metadata_partitions_inflight(self) -> tuple[str, ...]:
         """Partitions of the metadata table that are being built. Writers keep them up to date, readers ignore them."""
         named = self.properties.get(METADATA_PARTITIONS_INFLIGHT)
+        return _fields(named) if self.version.has_known_metadata_table else ()
+
+    @property
+    def metadata_partitions_lost(self) -> tuple[str, ...]:
+        """Indexes of a metadata table that is gone, which the next writer makes anew: a note of this library's own."""
+        named = self.properties.get(METADATA_PARTITIONS_LOST)
         return _fields(named) if self.version.has_known_metadata_table else ()
 
     @property

@@ -2,6 +2,8 @@
 write would bring them back. It makes the metadata table anew with the indexes that it had, whole or damaged.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,11 @@ from typer.testing import CliRunner
 
 from pyhudi import HudiTable
 from pyhudi.cli.app import app
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.protocol import FileInfo, Storage
+from pyhudi.testing.crashing import Crash, CrashingStorage
+from tests.support.model import StepClock
 from tests.support.versions import EVERY_VERSION
 from tests.unit.services.metadata.test_table_gone import ALL, CHANGES, OF_FIVE, ROWS, indexed, keys
 
@@ -84,3 +90,88 @@ def test_deleting_it_takes_its_indexes_for_good() -> None:
     table.metadata.delete()
     table.upsert(CHANGES)
     assert table.metadata.partitions_in_use == ("files",)
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("version", [5, 8])
+@pytest.mark.parametrize("again", ["create", "a write"])
+def test_no_index_is_forgotten_when_it_dies_half_way(version: int, again: str) -> None:
+    """Wherever it dies: the next writer, of whatever process, makes them anew."""
+    start = StepClock()
+    made, _ = indexed(version, start)
+    had, survives, is_over = OF_FIVE if version < 6 else ALL, 0, False
+    while not is_over:
+        storage, clock = made.copy(), StepClock(start.ms)
+        dying = HudiTable.open("", storage=CrashingStorage(storage, survives, lands=False), clock=clock)
+        try:
+            dying.metadata.create()
+            is_over = True
+        except Crash:
+            clock.ms += HOUR_MS
+        table = HudiTable.open("", storage=storage, clock=clock, executor=SerialExecutor())
+        if again == "create":
+            table.metadata.create()
+        else:
+            table.upsert(CHANGES)
+
+        assert set(table.metadata.partitions_in_use) == had, f"died at change {survives}"
+        assert b"partitions.lost" not in storage.get(".hoodie/hoodie.properties")
+        survives += 8
+    assert survives > 40
+    assert table.metadata.validate().is_valid
+    assert keys(table, "k = 'a' AND v >= 1") == ["a"]
+
+
+def died_without_metadata_table() -> tuple[MemoryStorage, StepClock]:
+    clock, survives = StepClock(), 0
+    storage, _ = indexed(8, clock)
+    while b"partitions.lost" not in storage.get(".hoodie/hoodie.properties"):
+        with pytest.raises(Crash):
+            HudiTable.open("", storage=CrashingStorage(storage, survives, lands=False), clock=clock).metadata.create()
+        clock.ms, survives = clock.ms + HOUR_MS, survives + 1
+    return storage, clock
+
+
+def test_what_was_lost_on_the_way_goes_with_the_metadata_table_that_is_deleted() -> None:
+    storage, clock = died_without_metadata_table()
+    table = HudiTable.open("", storage=storage, clock=clock)
+    table.metadata.delete()
+    table.upsert(CHANGES)
+    assert table.metadata.partitions_in_use == ("files",)
+
+
+def test_what_was_lost_on_the_way_stays_away_where_options_switch_it_off() -> None:
+    storage, clock = died_without_metadata_table()
+    table = HudiTable.open("", storage=storage, clock=clock)
+    table.upsert(CHANGES, options={"hoodie.metadata.index.column.stats.enable": "false"})
+    assert set(table.metadata.partitions_in_use) == ALL - {"column_stats"}
+    table.upsert(CHANGES)
+    assert set(table.metadata.partitions_in_use) == ALL - {"column_stats"}
+
+
+@dataclass
+class RefusesLists:
+    """`inner`, whose partition folders cannot be listed."""
+
+    inner: Storage
+
+    def list(self, prefix: str, *, recursive: bool = False) -> Iterator[FileInfo]:
+        if not prefix.startswith(".hoodie"):
+            raise PermissionError(f"'{prefix}' may not be listed")
+        return self.inner.list(prefix, recursive=recursive)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+def test_a_storage_that_cannot_be_listed_keeps_its_metadata_table() -> None:
+    storage, table = indexed(8)
+    before = {file.path: storage.get(file.path) for file in storage.list(".hoodie/metadata", recursive=True)}
+
+    with pytest.raises(PermissionError):
+        HudiTable.open("", storage=RefusesLists(storage)).metadata.create()  # type: ignore[arg-type]
+
+    assert set(table.metadata.partitions_in_use) == ALL
+    assert {file.path: storage.get(file.path) for file in storage.list(".hoodie/metadata", recursive=True)} == before

@@ -14,6 +14,7 @@ from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import NotFound
 from pyhudi.metadata.check.differences import DifferenceKind
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.clock import Clock
 from tests.support.versions import EVERY_VERSION
 
 ROWS = pa.table({"k": ["a", "b"], "p": ["x", "y"], "v": [1, 2]})
@@ -28,11 +29,11 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixt
         yield caplog
 
 
-def indexed(version: int) -> tuple[MemoryStorage, HudiTable]:
+def indexed(version: int, clock: Clock | None = None) -> tuple[MemoryStorage, HudiTable]:
     storage = MemoryStorage()
     table = HudiTable.create(
         storage.location.uri, name="t", record_key="k", partition_by="p", table_version=version, storage=storage,
-        executor=SerialExecutor(),
+        clock=clock, executor=SerialExecutor(),
     )  # fmt: skip
     table.upsert(ROWS)
     for index in sorted((OF_FIVE if version < 6 else ALL) - {"files"}):
