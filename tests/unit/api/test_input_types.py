@@ -86,6 +86,13 @@ def _create(role: str, table_type: str, **more: Any) -> HudiTable:
     return HudiTable.create("memory://t", name="t", table_type=table_type, storage=MemoryStorage(), **given)
 
 
+@pytest.mark.parametrize("unit, number, advice", [("ms", 1 << 62, "a nearer time"), ("ns", 1, "round them")])
+def test_the_advice_for_times_that_do_not_fit_keeps_them_true(unit: str, number: int, advice: str) -> None:
+    """A time that is too far for 64 bits of microseconds would become another one by a cast that is not safe."""
+    with pytest.raises(Invalid, match=advice):
+        _create("value", "MERGE_ON_READ").upsert(_rows(pa.array([number, None, None], pa.timestamp(unit)), "value"))
+
+
 @pytest.mark.parametrize("kind", KEPT)
 def test_every_type_comes_back(kind: str) -> None:
     rows = _rows(KEPT[kind], "value")

@@ -1,6 +1,7 @@
 """A caller's columns in the types in which a table keeps them: without dictionaries, runs, views and extensions."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,10 @@ from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
 from pyhudi.format.struct_fields import column_at, find_field
-from pyhudi.format.time_units import are_same_times, refuse_far_times
+from pyhudi.format.time_units import UNITS, are_same_times, refuse_far_times
 from pyhudi.table.slices.conform import conform_array
+
+_NEARER: Final = "put null or a nearer time in its place, or leave it out"
 
 
 def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
@@ -100,7 +103,7 @@ def _refuse_far(column: pa.ChunkedArray, name: str) -> None:
     except pa.ArrowException as error:
         raise Invalid(
             f"input: column '{name}' of type {column.type}: expected times whose microseconds fit 64 bits, in the "
-            f"years -290308 to 294247, found others: {error}; put null or a nearer time in their place"
+            f"years -290308 to 294247, found others: {error}; {_NEARER}"
         ) from error
 
 
@@ -149,6 +152,8 @@ def _fields_below(kind: pa.DataType) -> Iterator[pa.Field]:
 
 def _cast_hint(found: pa.DataType, field: pa.Field) -> str:
     if are_same_times(found, field.type):
+        if UNITS[found.unit] < UNITS[field.type.unit]:
+            return _NEARER
         wanted = f"pyarrow.timestamp('{field.type.unit}')"
         return f"round them first: pyarrow.compute.cast(rows['{field.name}'], {wanted}, safe=False)"
     return "cast the column"
