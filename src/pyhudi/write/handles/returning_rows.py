@@ -82,7 +82,7 @@ class StoredLog:
 
     @property
     def may_mark_deletes(self) -> bool:
-        """Whether the table has a column that marks rows as deleted. Such a table takes whole rows only."""
+        """Whether the table has a column that marks rows as deleted. Its log may have partial rows all the same."""
         return any(name in self.target.schema.names for name in self.reading.rules.mark_columns)
 
     def keys_in(self, blocks: Sequence[LogBlock]) -> pa.Array:
@@ -126,7 +126,7 @@ def settle_late_rows(log: StoredLog | None, incoming: IncomingRows) -> SettledRo
     if the log holds one of its keys. Memory: as `read_merged`.
     """
     every = SettledRows(incoming)
-    if log is None or log.may_mark_deletes or incoming.is_delete.all():
+    if log is None or incoming.is_delete.all():
         return every
     target, rules = log.target, log.reading.rules
     if not (rules.log_by_ordering and rules.base_by_ordering and rules.keeps_rows_whole):

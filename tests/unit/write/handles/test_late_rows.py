@@ -121,6 +121,32 @@ def test_until_a_compaction_has_run_the_rows_that_it_will_merge_fill_nothing(ver
         table.compact()
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_late_row_changes_nothing_where_a_column_marks_deletes(
+    version: int, is_compacted: bool, is_stored: bool
+) -> None:
+    def marked(*given_rows: Row, mark: bool) -> pa.Table:
+        return rows(*given_rows).append_column("_hoodie_is_deleted", pa.array([mark] * len(given_rows)))
+
+    table = new_table(version)
+    table.upsert(rows(*({"id": key, "ts": 5, "x": 50, "y": 50} for key in "abc")))
+    table.upsert(rows(*({"id": key, "ts": 9, "y": 90} for key in "abc")))
+    if is_compacted:
+        table.compact()
+    if is_stored:
+        table.upsert(marked({"id": "z", "ts": 1, "x": 1, "y": 1}, mark=False))
+    table.upsert(marked(*({"id": key, "ts": 7, "x": 70, "y": 70} for key in "ac"), mark=False))
+    table.upsert(marked({"id": "a", "ts": 8, "x": 80, "y": 80}, {"id": "b", "ts": 9, "x": 0, "y": 0}, mark=True))
+    table.upsert(marked({"id": "b", "ts": 1, "x": 10, "y": 10}, mark=False))
+    for _ in range(2):
+        found = {row["id"]: (row["ts"], row["x"], row["y"]) for row in stored(table)}
+        found.pop("z", None)
+        assert found == {"a": (9, 50, 90), "c": (9, 50, 90)}
+        table.compact()
+
+
 changes = st.lists(
     st.one_of(
         st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), min_size=1, max_size=3).map(dict).flatmap(
