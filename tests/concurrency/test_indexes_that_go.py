@@ -8,6 +8,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.storage.memory import MemoryStorage
 from tests.concurrency.test_second_writer import ReadHook
 
@@ -56,3 +57,58 @@ def test_a_query_goes_on_where_an_index_goes_while_it_is_planned(going: str, rea
         assert set(found["id"].to_pylist()) - {"c"} == {"a", "b"}, f"at read {at}"
         at, is_over = at + 1, hook.reads <= at
     assert at > 10
+
+
+REPLACED: dict[str, Callable[[HudiTable], object]] = {
+    "create": lambda table: table.metadata.create(),
+    "delete": lambda table: table.metadata.delete(),
+}
+CALLS: dict[str, Callable[[HudiTable], int]] = {
+    "scan by statistics": lambda table: table.scan(where="v >= 1").count(),
+    "lookup": lambda table: table.lookup(["a", "b"]).num_rows,
+    "incremental": lambda table: table.incremental(start="0").count(),
+}
+
+
+@cache
+def listed() -> MemoryStorage:
+    """A table with indexes whose metadata table has logs. Tests change copies of it."""
+    storage = MemoryStorage()
+    table = HudiTable.create("", name="t", record_key="id", storage=storage, executor=SerialExecutor())
+    table.build_index("column_stats")
+    table.build_index("record_index")
+    table.insert(FIRST)
+    return storage
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_a_query_goes_on_where_the_metadata_table_is_replaced_meanwhile(replaced: str, call: str) -> None:
+    at, is_over = 0, False
+    while not is_over:
+        storage = listed().copy()
+        table = HudiTable.open("", storage=storage, executor=SerialExecutor())
+        hook = ReadHook(storage, at, partial(REPLACED[replaced], table))  # type: ignore[arg-type]
+        found = CALLS[call](HudiTable.open("", storage=hook, executor=SerialExecutor()))  # type: ignore[arg-type]
+        assert found == 2, f"at read {at}"
+        at, is_over = at + 1, hook.reads <= at
+    assert at > 5
+
+
+def test_a_metadata_table_that_is_damaged_stays_an_error() -> None:
+    """Even where its files go while a query reads them: nobody has made it anew."""
+    whole = listed()
+
+    def damage(storage: MemoryStorage) -> None:
+        for file in list(storage.list(".hoodie/metadata/files")):
+            storage.put(file.path, b"damaged")
+
+    errors = list[Exception]()
+    for at in range(6, 16):
+        storage = whole.copy()
+        hook = ReadHook(storage, at, partial(damage, storage))
+        try:
+            HudiTable.open("", storage=hook, executor=SerialExecutor()).scan().count()  # type: ignore[arg-type]
+        except (CorruptFile, NotFound) as error:
+            errors.append(error)
+    assert errors

@@ -105,7 +105,7 @@ def data_skipping(
     indexes = open_indexes(access.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
     if indexes is None:
         return None
-    return DataSkipping(index_pruners(indexes, snapshot), indexes.is_current, asked.falls_back)
+    return DataSkipping(index_pruners(indexes, snapshot), indexes.is_current, indexes.are_there, asked.falls_back)
 
 
 def metadata_upkeep(

@@ -247,7 +247,7 @@ def _unless_gone(indexes: MetadataIndexes, ask: Callable[[], _Answer]) -> _Answe
     try:
         return ask()
     except (CorruptFile, NotFound):
-        if indexes.is_current():
+        if indexes.are_there():
             raise
         return None
 

@@ -1,12 +1,12 @@
 """The `files` partition: which partitions a table has and which files lie in them."""
 
 import logging
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.by_content import ByContent
-from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.errors import CorruptFile, NotFound, Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata.files import FILES_COLUMNS, decode_files, merge_files
 from pyhudi.format.metadata.groups import FILES
@@ -27,16 +27,18 @@ from pyhudi.metadata.derive.changes import binary_keys
 from pyhudi.metadata.derive.changes_files import files_cells
 from pyhudi.metadata.store.partition import MetadataPartition, open_partition
 from pyhudi.metadata.store.slice_records import Keys, SliceReader, open_slice
-from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
+from pyhudi.metadata.store.table import MetadataTable, find_metadata_table, is_same_metadata_table
 from pyhudi.metadata.store.versions import RecordVersions
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.view.listing import FileListing, ListedFile, StorageListing
-from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.table.view.snapshot import Snapshot, read_config
 from pyhudi.timeline.active import Timeline
 from pyhudi.versions import TableVersion
 
 log = logging.getLogger("pyhudi")
+
+_Answer = TypeVar("_Answer")
 
 ALL_FILES: Final = pa.schema(
     [("partition", pa.dictionary(pa.int32(), pa.string())), ("name", pa.string()), ("size", pa.int64())]
@@ -47,6 +49,9 @@ _LOOKUP_COUNT_MAX: Final = 64
 """Partitions of a large listing are looked up one by one up to one in `_LOOKUP_SHARE_MAX`, and up to
 `_LOOKUP_COUNT_MAX`. Beyond that all of the listing is read.
 """
+
+_REOPENED_MAX: Final = 3
+"""So often a query opens the metadata table anew because another call has replaced it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +201,68 @@ def _bounds(entries: Mapping[str, _Entries]) -> Iterator[tuple[str, tuple[int, i
     return ((key, held.bounds[key]) for key, held in entries.items())
 
 
-def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
-    """The metadata table's listing. The storage's for a table without one, and while a restore is under way."""
+class _FollowingListing(MetadataListing):
+    """The listing of a snapshot. If another call takes the metadata table away meanwhile, or makes it anew, this one
+    goes on with the listing that the table has by then, still as of the snapshot's timeline.
+
+    `instead`: that listing; None where the metadata table is the same, so that what was not found is damage.
+    """
+
+    def __init__(self, partition: MetadataPartition, instead: Callable[[], FileListing | None]) -> None:
+        super().__init__(partition)
+        self._instead = instead
+        self._other: FileListing | None = None
+
+    def partitions(self) -> list[str]:
+        return self._follow(super().partitions, lambda other: other.partitions())
+
+    def files(self, partition: str) -> list[ListedFile]:
+        return self._follow(partial(super().files, partition), lambda other: other.files(partition))
+
+    def expect(self, partitions: Iterable[str]) -> None:
+        expected = list(partitions)
+        self._follow(partial(super().expect, expected), lambda other: other.expect(expected))
+
+    def _follow(self, own: Callable[[], _Answer], others: Callable[[FileListing], _Answer]) -> _Answer:
+        if self._other is None:
+            try:
+                return own()
+            except (CorruptFile, NotFound):
+                self._other = self._instead()
+                if self._other is None:
+                    raise
+        return others(self._other)
+
+
+def _listing_instead(
+    table: MetadataTable, storage: Storage, timeline: Timeline, zone: tzinfo, reopened: int
+) -> FileListing | None:
+    """The listing of a metadata table that is there instead of this one, or the storage's where there is none any more.
+
+    `reopened`: how often this was done for one snapshot.
+    """
+    config = read_config(storage)
+    is_same = config.has_metadata_table and is_same_metadata_table(table, storage, zone)
+    if is_same or reopened == _REOPENED_MAX:
+        return None
+    log.info("%s: the metadata table has changed meanwhile: the files are listed anew", storage.location.uri)
+    return open_listing(storage, config, timeline, zone, reopened=reopened + 1)
+
+
+def open_listing(
+    storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo, *, reopened: int = 0
+) -> FileListing:
+    """The metadata table's listing. The storage's for a table without one, and while a restore is under way.
+
+    `reopened`: as in `_listing_instead`.
+    """
     if not config.has_metadata_table or timeline.pending_restores:
         return StorageListing(storage, nests=config.may_nest_partitions)
 
     table = find_metadata_table(storage, zone)
     files = open_partition(table, FILES, timeline) if table is not None else None
-    if files is not None and files.slices:
-        return MetadataListing(files)
+    if table is not None and files is not None and files.slices:
+        return _FollowingListing(files, partial(_listing_instead, table, storage, timeline, zone, reopened))
 
     if storage.location.uri not in _told:
         _told.add(storage.location.uri)

@@ -11,7 +11,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.metadata.index_definitions import IndexDefinition, decode_index_definitions
 from pyhudi.format.names import join
 from pyhudi.metadata.store.partition import MetadataPartition, open_partition
-from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
+from pyhudi.metadata.store.table import MetadataTable, find_metadata_table, is_same_metadata_table
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import METADATA_PARTITIONS, TableConfig
 from pyhudi.table.facts.properties_file import read_table_properties
@@ -69,6 +69,12 @@ class MetadataIndexes:
         if now != self.config.properties.get(METADATA_PARTITIONS):
             return False
         return read_timeline(self.storage, self.config.layout, self.zone).instants == self.timeline.instants
+
+    def are_there(self) -> bool:
+        """Whether files that look-ups did not find were files of the newest table; else the indexes have gone, or their
+        metadata table was made anew. Two gets and two list requests.
+        """
+        return self.is_current() and is_same_metadata_table(self.table, self.storage, self.zone)
 
     def index_definitions(self) -> Mapping[str, IndexDefinition]:
         """The definitions, by partition of the metadata table. None of them before table version 8. One get."""

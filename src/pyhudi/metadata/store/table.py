@@ -90,6 +90,15 @@ def find_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable | None:
     return table if any(instant.is_completed for instant in table.timeline) else None
 
 
+def is_same_metadata_table(table: MetadataTable, storage: Storage, zone: tzinfo) -> bool:
+    """Whether the metadata table of the data table in `storage` still has the timeline that `table` knows.
+
+    If not, files that `table` names may be gone. A get and a list request.
+    """
+    now = find_metadata_table(storage, zone)
+    return now is not None and now.timeline.instants == table.timeline.instants
+
+
 def open_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable:
     """The metadata table of the data table in `storage`.
 

@@ -26,12 +26,14 @@ class DataSkipping:
     """The indexes of the metadata table, for a query of the latest rows.
 
     `pruners`: in the order in which they are asked. `is_current`: whether the table still stands where the query's
-    snapshot does, for what is known of partitions and keys is of the latest commit. `falls_back`: a damaged index is
-    passed over, with a warning; else it is an error.
+    snapshot does, for what is known of partitions and keys is of the latest commit. `are_there`: whether the files of
+    the indexes are still those that the query knows. `falls_back`: a damaged index is passed over, with a warning; else
+    it is an error.
     """
 
     pruners: Sequence[IndexPruner]
     is_current: Callable[[], bool]
+    are_there: Callable[[], bool]
     falls_back: bool = False
 
 
@@ -106,7 +108,7 @@ class SkippingOf:
         try:
             return ask()
         except (CorruptFile, NotFound) as error:
-            if not self.indexes.is_current():
+            if not self.indexes.are_there():
                 log.info("%s: the table has changed meanwhile: %s rules nothing out", name, pruner.label)
                 return None
             if not self.indexes.falls_back:
