@@ -71,10 +71,12 @@ CALLS: dict[str, Callable[[HudiTable], int]] = {
 
 
 @cache
-def listed() -> MemoryStorage:
+def listed(version: int) -> MemoryStorage:
     """A table with indexes whose metadata table has logs. Tests change copies of it."""
     storage = MemoryStorage()
-    table = HudiTable.create("", name="t", record_key="id", storage=storage, executor=SerialExecutor())
+    table = HudiTable.create(
+        "", name="t", record_key="id", table_version=version, storage=storage, executor=SerialExecutor()
+    )
     table.build_index("column_stats")
     table.build_index("record_index")
     table.insert(FIRST)
@@ -82,11 +84,12 @@ def listed() -> MemoryStorage:
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("replaced", REPLACED)
-def test_a_query_goes_on_where_the_metadata_table_is_replaced_meanwhile(replaced: str, call: str) -> None:
+@pytest.mark.parametrize("replaced,version", [("create", 9), ("create", 6), ("delete", 9)])
+def test_a_query_goes_on_where_the_metadata_table_is_replaced_meanwhile(replaced: str, version: int, call: str) -> None:
+    """Up to version 7 a log is named after its slice: it is listed without a base file that the timeline lacks."""
     at, is_over = 0, False
     while not is_over:
-        storage = listed().copy()
+        storage = listed(version).copy()
         table = HudiTable.open("", storage=storage, executor=SerialExecutor())
         hook = ReadHook(storage, at, partial(REPLACED[replaced], table))  # type: ignore[arg-type]
         found = CALLS[call](HudiTable.open("", storage=hook, executor=SerialExecutor()))  # type: ignore[arg-type]
@@ -97,7 +100,7 @@ def test_a_query_goes_on_where_the_metadata_table_is_replaced_meanwhile(replaced
 
 def test_a_metadata_table_that_is_damaged_stays_an_error() -> None:
     """Even where its files go while a query reads them: nobody has made it anew."""
-    whole = listed()
+    whole = listed(8)
 
     def damage(storage: MemoryStorage) -> None:
         for file in list(storage.list(".hoodie/metadata/files")):

@@ -19,7 +19,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.testing.counting import CountingStorage
 from pyhudi.testing.crashing import Crash, CrashingStorage
-from pyhudi.write import operation
+from pyhudi.write import judge
 from tests.concurrency.test_pairs import is_at_work
 from tests.concurrency.test_second_writer import watched
 from tests.support.model import Row, StepClock, arrow, problems_on, seeded_uuids
@@ -326,7 +326,7 @@ def test_a_commit_that_met_another_one_reads_no_keys(monkeypatch: pytest.MonkeyP
     def compared(*_: object, **__: object) -> None:
         raise AssertionError("keys were compared")
 
-    monkeypatch.setattr(operation, "find_apart", compared)
+    monkeypatch.setattr(judge, "find_apart", compared)
     place = Place()
     place.writer().upsert(arrow([Row("a", "oslo", 1, 0)]))
     place.nested(up(1, "a"), up(2, "a"))

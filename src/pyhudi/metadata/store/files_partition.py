@@ -260,9 +260,13 @@ def open_listing(
         return StorageListing(storage, nests=config.may_nest_partitions)
 
     table = find_metadata_table(storage, zone)
-    files = open_partition(table, FILES, timeline) if table is not None else None
-    if table is not None and files is not None and files.slices:
-        return _FollowingListing(files, partial(_listing_instead, table, storage, timeline, zone, reopened))
+    if table is not None:
+        files = open_partition(table, FILES, timeline)
+        instead = partial(_listing_instead, table, storage, timeline, zone, reopened)
+        if files.slices:
+            return _FollowingListing(files, instead)
+        if other := instead():
+            return other
 
     if storage.location.uri not in _told:
         _told.add(storage.location.uri)

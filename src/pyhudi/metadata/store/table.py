@@ -34,13 +34,20 @@ class MetadataTable:
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest slices of one of its partitions. One list request.
 
+        Slices of instants that the timeline does not know are left out: the table was made anew since it was read. Up
+        to version 7 their logs, which are named after the slice, would be taken for slices without a base file.
+
         File groups of other partitions beside its own are passed over. Seen: a clean of 1.0.2 or 1.2.0 logs what it
         deletes from the statistics of an expression to `column_stats/.expr-index-…`.
         """
         files = StorageListing(self.storage).files(partition)
-        found = latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
+        slices = latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
+        found = [one for one in slices if one.base_file is not None or self._knows(one.base_instant)]
         own = [one for one in found if MetadataGroupId.parse(one.file_id, partition=partition) is not None]
         return own or found
+
+    def _knows(self, requested: str) -> bool:
+        return self.timeline.is_committed(requested) or any(i.requested == requested for i in self.timeline.pending)
 
     def group_ids(self, partition: str) -> list[MetadataGroupId]:
         """The ids of a partition's file groups, one for each file. One list request."""
