@@ -263,10 +263,11 @@ def open_listing(
     if table is not None:
         files = open_partition(table, FILES, timeline)
         instead = partial(_listing_instead, table, storage, timeline, zone, reopened)
+        other = instead() if not files.slices or table.may_lack_base_files(files.slices) else None
+        if other is not None:
+            return other
         if files.slices:
             return _FollowingListing(files, instead)
-        if other := instead():
-            return other
 
     if storage.location.uri not in _told:
         _told.add(storage.location.uri)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Final
 
@@ -40,12 +40,18 @@ class MetadataIndexes:
     _definitions: list[Mapping[str, IndexDefinition]] = field(default_factory=list, compare=False, repr=False)
 
     def find(self, partition: str) -> MetadataPartition | None:
-        """A partition of the metadata table; None if it is missing or not ready. One list request."""
+        """A partition of the metadata table; None if it is missing or not ready.
+
+        One list request; a get and another list if the table may have been made anew since its timeline was read.
+        """
         if partition not in self.config.metadata_partitions:
             return None
 
         if partition not in self._opened:
             found = open_partition(self.table, partition, self.timeline, executor=self.executor)
+            is_doubtful = self.table.may_lack_base_files(found.slices)
+            if is_doubtful and not is_same_metadata_table(self.table, self.storage, self.zone):
+                found = replace(found, slices=())
             if not found.slices and not self.is_empty(partition):
                 log.warning("%s: the index '%s' is gone, and not asked", self.storage.location.uri, partition)
             self._opened[partition] = found

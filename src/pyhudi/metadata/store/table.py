@@ -1,5 +1,6 @@
 """The metadata table as a table: its storage, facts, timeline and the slices of a partition."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
@@ -16,6 +17,7 @@ from pyhudi.table.view.file_system_view import FileSlice, latest_slices
 from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline, read_timeline
+from pyhudi.versions import LogNaming
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,21 @@ class MetadataTable:
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest slices of one of its partitions. One list request.
 
-        Slices of instants that the timeline does not know are left out: the table was made anew since it was read. Up
-        to version 7 their logs, which are named after the slice, would be taken for slices without a base file.
-
         File groups of other partitions beside its own are passed over. Seen: a clean of 1.0.2 or 1.2.0 logs what it
         deletes from the statistics of an expression to `column_stats/.expr-index-…`.
         """
         files = StorageListing(self.storage).files(partition)
-        slices = latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
-        found = [one for one in slices if one.base_file is not None or self._knows(one.base_instant)]
+        found = latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
         own = [one for one in found if MetadataGroupId.parse(one.file_id, partition=partition) is not None]
         return own or found
 
-    def _knows(self, requested: str) -> bool:
-        return self.timeline.is_committed(requested) or any(i.requested == requested for i in self.timeline.pending)
+    def may_lack_base_files(self, slices: Iterable[FileSlice]) -> bool:
+        """Whether slices may lack base files because the table was made anew after its timeline was read.
+
+        Up to version 7 a log is named after its slice, so that it is listed without a base file of an unknown instant.
+        """
+        is_named_so = self.config.version.log_naming is LogNaming.AFTER_SLICE
+        return is_named_so and any(one.base_file is None for one in slices)
 
     def group_ids(self, partition: str) -> list[MetadataGroupId]:
         """The ids of a partition's file groups, one for each file. One list request."""
