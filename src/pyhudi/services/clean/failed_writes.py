@@ -1,7 +1,6 @@
 """Rolling back the writes that died, where that is left to cleans."""
 
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.clear_up import roll_back_dead
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.rollback import RolledBack
@@ -16,12 +15,12 @@ def roll_back_failed(session: WriteSession) -> tuple[RolledBack, ...]:
     if not session.snapshot.timeline.pending:
         return ()
 
-    now_ms, expires_ms = access.clock.now_ms(), session.heartbeat.expires_ms
-    life = LifeTerms(access.guard, now_ms, expires_ms, shares_lock=access.shares_lock)
+    life = session.life()
     undone = roll_back_dead(session.table, access.snapshot().timeline, life)
     partitions = {partition for done in undone for partition in done.partitions}
     if partitions:
         sweep_leftovers(
-            access.storage, session.snapshot.config, partitions, now_ms=now_ms, heartbeat_expires_ms=expires_ms
-        )
+            access.storage, session.snapshot.config, partitions, now_ms=life.now_ms,
+            heartbeat_expires_ms=life.expires_ms,
+        )  # fmt: skip
     return undone

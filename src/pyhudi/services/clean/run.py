@@ -35,7 +35,6 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.service_action import OpenSession, awaited_session, show_life
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.locks.heartbeat import remove_heartbeat
-from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.locks.running import forget_running
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 
@@ -142,7 +141,7 @@ def clean_in_turn(session: WriteSession, settings: CleanSettings, *, is_asked: b
     access = session.access
     snapshot = access.snapshot()
     run = CleanRun(session.table, snapshot.timeline, access.clock)
-    life = LifeTerms(access.guard, access.clock.now_ms(), session.heartbeat.expires_ms)
+    life = session.life()
     done: list[DoneClean] = []
     reason = ""
 

@@ -141,6 +141,11 @@ class WriteSession:
             participant.after_completion(run.requested, metadata)
         return completion_time(table.storage, table.layout, completed, self.snapshot.zone)
 
+    def life(self) -> LifeTerms:
+        """By what a pending action counts as dead now."""
+        access = self.access
+        return LifeTerms(access.guard, access.clock.now_ms(), self.heartbeat.expires_ms, shares_lock=access.shares_lock)
+
     def forget(self, target: Instant) -> None:
         """Remove the markers and the heartbeat of a write that completed.
 
