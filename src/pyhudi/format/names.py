@@ -131,6 +131,11 @@ def nested_folders(new: Collection[str], others: Collection[str]) -> Iterator[tu
         )
 
 
+def is_partition_metafile(path: str) -> bool:
+    """Whether a file makes its folder a partition. Its name may end with that of a base format."""
+    return path.rpartition("/")[2].startswith(PARTITION_METAFILE)
+
+
 def group_named(name: str) -> str:
     """The file group's id in the name of a base file or log file. Of any other name: a text that is no id."""
     return name.removeprefix(".").partition("_")[0]

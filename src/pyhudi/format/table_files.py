@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from pyhudi.format.names import HOODIE, PARTITION_METAFILE, BaseFileName, LogFileName
+from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, is_partition_metafile
 
 _BASE_FORMATS: Final = (".parquet", ".orc", ".hfile", ".lance")
 """To Apache Hudi each file that ends so is a base file. The source of a bootstrap names its files as it likes."""
@@ -23,7 +23,7 @@ def is_table_file(path: str) -> bool:
     top, _, _ = path.partition("/")
     name = path.rpartition("/")[2]
     return (
-        name.startswith(PARTITION_METAFILE)
+        is_partition_metafile(name)
         or name.endswith(_BASE_FORMATS)
         or BaseFileName.parse(name) is not None
         or LogFileName.parse(name) is not None

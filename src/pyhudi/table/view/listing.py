@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
-from pyhudi.format.names import HOODIE, PARTITION_METAFILE
+from pyhudi.format.names import HOODIE, is_partition_metafile
 from pyhudi.storage.protocol import FileInfo, Storage
 
 
@@ -38,11 +38,6 @@ def walk(listing: FileListing) -> Iterator[tuple[str, list[ListedFile]]]:
     partitions = listing.partitions()
     listing.expect(partitions)
     return ((partition, listing.files(partition)) for partition in partitions)
-
-
-def is_partition_metafile(path: str) -> bool:
-    """Whether a file makes its folder a partition. Its name may end with that of a base format."""
-    return path.rpartition("/")[2].startswith(PARTITION_METAFILE)
 
 
 class StorageListing:

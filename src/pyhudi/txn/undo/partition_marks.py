@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.names import HOODIE
+from pyhudi.format.names import HOODIE, is_partition_metafile
 from pyhudi.format.timeline.action_files import decode_commit
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import RollbackPlan
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.listing import is_partition_metafile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.markers import read_markers

@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
-from pyhudi.format.names import folders_above, nested_folders
+from pyhudi.format.names import folders_above, is_partition_metafile, nested_folders
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.listing import StorageListing, is_partition_metafile
+from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.partition_marks import find_idle_marks, find_marks, stored_folders
 from pyhudi.txn.undo.rollback import find_dead_writes
 from pyhudi.txn.undo.rollback_plan import written_at
@@ -101,12 +100,11 @@ def clear_folders_above(nesting: Nesting, upon: Timeline, requested: str, sessio
 
 def _dead_writes(session: WriteSession) -> set[str]:
     """The requested times of the pending writes that nobody runs. None are known while another tool's write lives."""
-    access = session.access
-    life = LifeTerms(access.guard, access.clock.now_ms(), session.heartbeat.expires_ms, shares_lock=access.shares_lock)
     try:
-        return {instant.requested for instant in find_dead_writes(access.storage, session.snapshot.timeline, life)}
+        dead = find_dead_writes(session.access.storage, session.snapshot.timeline, session.life())
     except Conflict:
         return set()
+    return {instant.requested for instant in dead}
 
 
 def _has_company(upon: Timeline, now: Timeline, requested: str) -> bool:
