@@ -20,6 +20,17 @@ def are_same_times(found: pa.DataType, wanted: pa.DataType) -> bool:
     )
 
 
+def stored_numbers(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The numbers that a column of timestamps stores, as `int64`: of milliseconds, or else of microseconds."""
+    unit = "ms" if times.type.unit == "ms" else "us"
+    return times.cast(pa.timestamp(unit, times.type.tz)).cast(pa.int64())
+
+
+def stored_unit_ns(kind: pa.TimestampType) -> int:
+    """How many nanoseconds one of `stored_numbers` counts."""
+    return 1_000_000 if kind.unit == "ms" else 1_000
+
+
 def in_unit(times: pa.Array, wanted: pa.TimestampType) -> pa.Array:
     """Timestamps in another unit. In a coarser one, each is the last unit that it has reached.
 

@@ -23,6 +23,7 @@ from pyhudi.format.keys.timestamp_paths import TimestampSpec
 from pyhudi.format.keys.timestamp_paths import partition_texts as time_partition_texts
 from pyhudi.format.names import PARTITIONS_KEY
 from pyhudi.format.struct_fields import column_around, column_at
+from pyhudi.format.time_units import stored_numbers
 
 NULL_COMPONENT = "__null__"
 EMPTY_COMPONENT = "__empty__"
@@ -345,8 +346,7 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column.cast(pa.string())
 
     if pa.types.is_timestamp(kind):
-        stored = pa.timestamp("ms" if kind.unit == "ms" else "us", kind.tz)
-        return column.cast(stored).cast(pa.int64()).cast(pa.string())
+        return stored_numbers(column).cast(pa.string())
     if pa.types.is_decimal(kind):
         # Python and Java print decimals by the same rule; Arrow does not follow this rule below 1E-6.
         return (

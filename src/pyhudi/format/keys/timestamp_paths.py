@@ -27,6 +27,7 @@ from pyhudi.format.keys.date_patterns import (
     parsing_regex,
     print_date,
 )
+from pyhudi.format.time_units import stored_numbers, stored_unit_ns
 
 TimeUnit: TypeAlias = Literal["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"]
 
@@ -158,11 +159,10 @@ def _millis(values: pa.Array, name: str, spec: TimestampSpec) -> pa.Array:
     """Numbers, dates, timestamps as milliseconds since 1970, cut towards zero as in Java. A null counts as one unit."""
     kind, unit = values.type, UNIT_NS[spec.unit]
     if pa.types.is_timestamp(kind):
-        stored = values if kind.unit in ("ms", "us") else values.cast(pa.timestamp("us", kind.tz))
-        values = stored.cast(pa.int64())
+        values = stored_numbers(values)
         if spec.is_consistent and kind.tz is not None:
             # The values are moments, in the column's unit; a null still counts as one unit of the option.
-            unit = 1_000_000 if stored.type.unit == "ms" else 1_000
+            unit = stored_unit_ns(kind)
             values = pc.fill_null(values, UNIT_NS[spec.unit] // unit)
     elif pa.types.is_date32(kind):
         values = values.cast(pa.int32()).cast(pa.int64())

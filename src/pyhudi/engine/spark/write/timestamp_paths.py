@@ -24,6 +24,7 @@ from pyhudi.format.keys.date_patterns import (
     parsing_regex,
 )
 from pyhudi.format.keys.timestamp_paths import MAX_MS, MIN_MS, UNIT_NS, TimestampSpec, fixed_offset_ms, refuse_type
+from pyhudi.format.time_units import stored_unit_ns
 
 _LONG_MAX = 9_000_000_000_000_000_000
 
@@ -63,7 +64,7 @@ def _millis(column: Column, stored: Column | None, kind: pa.DataType, spec: Time
         assert stored is not None
         values = stored
         if spec.is_consistent and kind.tz is not None:
-            own = 1_000_000 if kind.unit == "ms" else 1_000
+            own = stored_unit_ns(kind)
             null_value, unit = unit // own, own
     elif pa.types.is_date32(kind):
         values = f.unix_date(column).cast("long")
