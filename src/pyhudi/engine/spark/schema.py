@@ -1,16 +1,28 @@
 """Translating Arrow schemas to Spark schemas and back."""
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from pyhudi.errors import Invalid
+from pyhudi.format.time_units import in_micros
+from pyhudi.table.slices.conform import conform_batch
 
 
 def spark_schema(schema: pa.Schema) -> t.StructType:
     """The Spark schema whose columns Spark hands over as these Arrow columns. All columns are nullable."""
     return t.StructType([t.StructField(field.name, spark_type(field.type, field.name)) for field in schema])
+
+
+def rows_for_spark(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, path: str = "rows"
+) -> Iterable[pa.RecordBatch]:
+    """Rows with the columns of `schema`, in the one unit of timestamps that Spark takes. `path`: in errors."""
+    taken = in_micros(schema)
+    return batches if taken == schema else (conform_batch(rows, taken, path=path) for rows in batches)
 
 
 def spark_type(kind: pa.DataType, name: str) -> t.DataType:

@@ -13,12 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.schema import rows_for_spark, spark_schema
 from pyhudi.engine.spark.stream.declared import refuse_other_types
 from pyhudi.engine.spark.stream.offsets import StreamOffset
 from pyhudi.errors import Unsupported
-from pyhudi.format.time_units import in_micros
-from pyhudi.table.slices.conform import conform_batch
 
 _FORMAT = "pyhudi_stream"
 _PATH = "path"
@@ -148,4 +146,4 @@ class _Reader(DataSourceStreamReader):
         names = self._declared.names
         for batch in partition.piece.to_batches():
             chosen = batch.select(names)
-            yield conform_batch(chosen, in_micros(chosen.schema), path=self._batches.shown)
+            yield from rows_for_spark([chosen], chosen.schema, path=self._batches.shown)

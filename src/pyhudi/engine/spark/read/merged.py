@@ -9,14 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.schema import rows_for_spark, spark_schema
 from pyhudi.engine.spark.session import core_count, use_running_interpreter
-from pyhudi.format.time_units import in_micros
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.log_merge import with_key_column
 from pyhudi.table.slices.merged_slice import RowsReader
 from pyhudi.table.view.file_system_view import FileSlice
@@ -104,15 +102,12 @@ def map_slices(
     shares = _shares(slices, tasks_max or _share_count(slices, core_count(spark)))
     numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
 
-    taken = in_micros(schema)
-
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = open_storage(location)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for planned_file in shares[number]:
-                    for rows in read(storage, planned_file):
-                        yield rows if taken == schema else conform_batch(rows, taken, path="rows")
+                    yield from rows_for_spark(read(storage, planned_file), schema)
 
     return numbers.mapInArrow(run, spark_schema(schema))
 
@@ -129,17 +124,17 @@ def read_standing_rows(
     use_running_interpreter(spark)
     stored = with_key_column(reader.stored)
     schema = pa.schema([*(stored.field(name) for name in columns), pa.field(number, pa.int32())])
-    taken = in_micros(schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = open_storage(location)
         for batch in batches:
             for at in batch.column(0).to_pylist():
                 target, file_slice = slices[at]
-                for rows in reader.rows(storage, file_slice, columns).to_batches():
-                    numbers = pa.repeat(pa.scalar(target, pa.int32()), len(rows))
-                    numbered = rows.append_column(schema.field(number), numbers)
-                    yield numbered if taken == schema else conform_batch(numbered, taken, path="rows")
+                numbered = (
+                    rows.append_column(schema.field(number), pa.repeat(pa.scalar(target, pa.int32()), len(rows)))
+                    for rows in reader.rows(storage, file_slice, columns).to_batches()
+                )
+                yield from rows_for_spark(numbered, schema)
 
     tasks = spark.range(0, len(slices), 1, max(1, min(len(slices), _TASKS_A_CORE * core_count(spark))))
     return tasks.mapInArrow(run, spark_schema(schema))

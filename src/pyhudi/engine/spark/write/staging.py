@@ -27,14 +27,13 @@ from pyhudi.engine.local.staged_rows import (
 )
 from pyhudi.engine.spark.batches import map_in_arrow
 from pyhudi.engine.spark.outcomes import running_task
-from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.schema import rows_for_spark, spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
 from pyhudi.engine.spark.write.parquet_files import ParquetFiles, parquet_files
 from pyhudi.engine.spark.write.task_rows import TaskRows
 from pyhudi.errors import HudiError
-from pyhudi.format.time_units import in_micros
 from pyhudi.storage.scratch import ScratchFolder
-from pyhudi.table.slices.conform import conform_batch, conform_input
+from pyhudi.table.slices.conform import conform_input
 from pyhudi.write.input.source import InputSpec
 from pyhudi.write.memory_settings import SPILL_FOLDER
 
@@ -237,12 +236,10 @@ def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 def _read_files(
     files: Sequence[str], schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    taken = in_micros(schema)
-
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                for rows in open_batches(files[number]):
-                    yield conform_batch(rows.select(schema.names), taken, path=files[number])
+                staged = (rows.select(schema.names) for rows in open_batches(files[number]))
+                yield from rows_for_spark(staged, schema, path=files[number])
 
     return run
