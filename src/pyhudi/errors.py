@@ -71,6 +71,14 @@ def hide_secrets(text: str) -> str:
     return text
 
 
+def error_text(error: BaseException) -> str:
+    """The kind and the text of an error of a caller's own code, whose text may fail, too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # of any kind
+        return type(error).__name__
+
+
 class HudiError(Exception):
     """Any error that pyhudi raises on purpose. Its text shows no secrets of URLs and options."""
 

@@ -15,11 +15,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from traceback import format_exception_only
 from typing import Self
 from urllib.parse import urlsplit
 
-from pyhudi.errors import HudiError, Invalid
+from pyhudi.errors import HudiError, Invalid, error_text
 from pyhudi.format.timeline.action_files import write_stat_json
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
@@ -182,8 +181,7 @@ def tell_caller(on_commit: OnCommit, result: WriteResult) -> None:
     try:
         on_commit(result)
     except Exception as error:  # of any kind
-        what = "".join(format_exception_only(error)).strip()  # also where its text fails
-        log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, what, exc_info=error)
+        log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, error_text(error), exc_info=error)
 
 
 def callback_message(

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from pyhudi.errors import error_text
+
 T = TypeVar("T")
 
 log = logging.getLogger("pyhudi")
@@ -24,8 +26,7 @@ class ErrorsLogged(Generic[T]):
             self._call(value)
         except Exception as error:  # of any kind, as errors of services
             if not self._fails:
-                words = f"{type(error).__name__}: {error}"
-                log.warning("%s failed, and is tried again at the next change: %s", self._what, words)
+                log.warning("%s failed, and is tried again at the next change: %s", self._what, error_text(error))
             self._fails = True
         else:
             self._fails = False
