@@ -23,6 +23,7 @@ COMMIT_METADATA_PREFIX_DEFAULT = "_"
 PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+_OF_OPERATION = (OPERATION, PARTITIONS_TO_DELETE)
 
 _log = logging.getLogger("pyhudi")
 _named: set[str] = set()
@@ -148,9 +149,6 @@ def is_delete_payload(text: str) -> bool:
     return short_class_name(text) == DELETE_PAYLOAD
 
 
-_OF_OPERATION = (OPERATION, PARTITIONS_TO_DELETE)
-
-
 def refuse_other_operation(options: Mapping[str, object] | None, operation: str) -> None:
     """Refuse options of a call that name another operation than the call carries out. `operation`: such as `upsert`.
 
@@ -173,7 +171,7 @@ def refuse_other_operation(options: Mapping[str, object] | None, operation: str)
 
 def without_operation(options: Mapping[str, T]) -> dict[str, T]:
     """The options without those that choose a write's operation, for a caller that has chosen it."""
-    return {name: value for name, value in options.items() if name not in (OPERATION, PARTITIONS_TO_DELETE)}
+    return {name: value for name, value in options.items() if name not in _OF_OPERATION}
 
 
 def option_texts(given: Mapping[str, object] | None, *, metadata_prefix: str | None = None) -> dict[str, str]:

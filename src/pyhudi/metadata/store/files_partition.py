@@ -241,9 +241,10 @@ def _listing_instead(
 
     `reopened`: how often this was done for one snapshot.
     """
+    if reopened == _REOPENED_MAX:
+        return None
     config = read_config(storage)
-    is_same = config.has_metadata_table and is_same_metadata_table(table, storage, zone)
-    if is_same or reopened == _REOPENED_MAX:
+    if config.has_metadata_table and is_same_metadata_table(table, storage, zone):
         return None
     log.info("%s: the metadata table has changed meanwhile: the files are listed anew", storage.location.uri)
     return open_listing(storage, config, timeline, zone, reopened=reopened + 1)

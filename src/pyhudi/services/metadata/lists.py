@@ -85,7 +85,7 @@ class MetadataLists:
     def give_up_table(self) -> None:
         """As `drop_table`, but its indexes are noted as lost, and their definitions stay."""
         config = self.config()
-        self.put(ready=(), inflight=(), lost=(*config.metadata_partitions, *config.metadata_partitions_lost))
+        self.put(ready=(), inflight=(), lost=config.metadata_partitions_kept)
         self._delete_table()
 
     def _delete_table(self) -> None:

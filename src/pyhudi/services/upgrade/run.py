@@ -144,7 +144,7 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
 
     noted = read_note(storage)
     # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
-    had = dict.fromkeys((*_indexes_of(config), *(noted.indexes if noted is not None else ())))
+    had = dict.fromkeys((*config.metadata_partitions_kept, *(noted.indexes if noted is not None else ())))
     lost = _indexes_without_form(snapshot, target)
     indexes = tuple(name for name in had if name not in lost)
     change = VersionChange(config.version.number, target.number, indexes)
@@ -165,11 +165,6 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
     return change
 
 
-def _indexes_of(config: TableConfig) -> tuple[str, ...]:
-    """The metadata partitions that the table has, and those that the next writer would make anew."""
-    return (*config.metadata_partitions, *config.metadata_partitions_lost)
-
-
 def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
     """The indexes of the table that the version has not, or has not in their form.
 
@@ -177,7 +172,7 @@ def _indexes_without_form(snapshot: Snapshot, target: TableVersion) -> set[str]:
     the rows of other partitions would be found no more. The definitions say which it is, for the metadata table may be
     lost. A get.
     """
-    ready = _indexes_of(snapshot.config)
+    ready = snapshot.config.metadata_partitions_kept
     is_partitioned = has_partitioned(ready, read_definitions(snapshot.storage))
     names = set(ready) - {registry.LISTING}
     return {name for name in names if registry.absent_forms([name], target, is_partitioned=is_partitioned)}

@@ -153,6 +153,11 @@ class TableConfig:
         return _fields(named) if self.version.has_known_metadata_table else ()
 
     @property
+    def metadata_partitions_kept(self) -> tuple[str, ...]:
+        """Those that are complete, and those that the next writer makes anew."""
+        return (*self.metadata_partitions, *self.metadata_partitions_lost)
+
+    @property
     def metadata_partitions_named(self) -> frozenset[str]:
         """Partitions of the metadata table, complete or being built."""
         return frozenset((*self.metadata_partitions, *self.metadata_partitions_inflight))
