@@ -220,24 +220,13 @@ def test_hudi_120_makes_of_our_logs_what_we_do(
 
 @pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize("kind", ["parquet", "avro"])
-def test_hudi_120_shows_deleted_rows_of_a_log_as_we_do(
-    tmp_path: Path, hudi_120: ReferenceHudi, kind: str, version: int
+@pytest.mark.parametrize("cases", [REWRITTEN, SETTLED], ids=["deleted rows", "values of late rows"])
+def test_hudi_120_shows_what_a_log_brings_back_as_we_do(
+    tmp_path: Path, hudi_120: ReferenceHudi, kind: str, version: int, cases: Mapping[str, object]
 ) -> None:
-    table = logged(tmp_path / "cases", kind, version, REWRITTEN.keys())
+    table = logged(tmp_path / "cases", kind, version, cases.keys())
     ours = table.scan().to_arrow()
-    assert shown(ours) == rows_of({case: CASES[case][1] for case in REWRITTEN})
-    for positions in (True, False):
-        assert_same_rows(hudi_120.read(table.path, **{POSITIONS: positions}), ours)
-
-
-@pytest.mark.parametrize("version", [8, 9])
-@pytest.mark.parametrize("kind", ["parquet", "avro"])
-def test_hudi_120_shows_values_of_late_rows_of_a_log_as_we_do(
-    tmp_path: Path, hudi_120: ReferenceHudi, kind: str, version: int
-) -> None:
-    table = logged(tmp_path / "cases", kind, version, SETTLED.keys())
-    ours = table.scan().to_arrow()
-    assert shown(ours) == rows_of({case: CASES[case][1] for case in SETTLED})
+    assert shown(ours) == rows_of({case: CASES[case][1] for case in cases})
     for positions in (True, False):
         assert_same_rows(hudi_120.read(table.path, **{POSITIONS: positions}), ours)
 
