@@ -225,6 +225,18 @@ def test_an_error_of_on_change_ends_nothing_and_is_logged_once(
     ]
 
 
+def test_an_error_of_on_change_that_has_no_text_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    def fail(_: object) -> None:
+        raise Mute
+
+    pyhudi.services.run(a_table(tmp_path / "t"), options=KEEPS_FEW, once=True, on_change=fail)
+    assert any(line.endswith("at the next change: Mute") for line in caplog.messages)
+
+
 def test_listeners_hear_of_the_backlog_and_of_what_is_done(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     planned = table.schedule_compaction().requested
