@@ -140,6 +140,31 @@ def test_four_writers_of_the_same_keys_are_one_after_the_other(version: int, ord
     place.check({**expected, **{f"n{value}": value for value in (1, 2, 3, 4)}})
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_pending_compaction_of_logs_alone_brings_no_deleted_row_back(version: int) -> None:
+    place = Place(version)
+    place.nested(
+        lambda table: table.upsert(arrow([Row("a", "oslo", 3, 3)])),
+        lambda table: table.upsert(arrow([Row("b", "oslo", 3, 3)])),
+    )
+    table = place.writer()
+    assert all(".log." in name for name in table.metadata.list_files()["name"].to_pylist())
+    table.schedule_compaction()
+    table.delete(arrow([Row("a", "oslo", 0, 0)], ["id", "city"]))
+
+    table.upsert(arrow([Row("a", "oslo", 2, 7)]))
+
+    assert sorted(table.scan().to_arrow().select(["id", "v"]).to_pylist(), key=str) == [
+        {"id": "a", "v": 7},
+        {"id": "b", "v": 3},
+    ]
+    table.compact()
+    assert sorted(table.scan().to_arrow().select(["id", "v"]).to_pylist(), key=str) == [
+        {"id": "a", "v": 7},
+        {"id": "b", "v": 3},
+    ]
+
+
 def test_the_greater_ordering_value_wins_whoever_completes_first() -> None:
     place = Place()
     place.nested(up(1, "a", "b", ts=20), up(2, "a", "b", ts=30), up(3, "a", ts=25))

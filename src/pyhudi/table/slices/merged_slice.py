@@ -79,12 +79,12 @@ def read_merged(
     *,
     use_threads: bool,
     tally: LogTally | None = None,
-    more: Sequence[LogBlock] = (),
+    blocks: Sequence[LogBlock] | None = None,
     choose: ChooseRows | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The merged rows of a slice: the asked columns, and perhaps others that merging needs.
 
-    `stored`: every column that the table's rows may have today. `more`: blocks that count after the log's blocks.
+    `stored`: every column that the table's rows may have today. `blocks`: to merge in place of the log's own, in order.
     `choose`: filters the base rows; log records then meet them by key, not by row position.
     Memory: the folded log (`LogFold`), in the columns that are read, and a batch of the base file. If the log may
     decode to more than `log_size_bytes_max`, it is merged in several passes, one for each part of the keys. Each pass
@@ -96,7 +96,7 @@ def read_merged(
     is_stored = reading.keys is None
     schema = pa.schema([stored.field(name) for name in names if is_stored or name != RECORD_KEY])
 
-    blocks = [*stored_blocks(storage, files, reading, tally), *more]
+    blocks = stored_blocks(storage, files, reading, tally) if blocks is None else blocks
     if choose is not None:
         files = replace(files, base_instant="")  # filtering shifts the rows: stored positions no longer apply
     if not blocks:

@@ -63,7 +63,7 @@ def append_rows(
 
     parts = _parts(store, target, task, settled, base_instant)
     new = sum(part.inserts for part in parts)
-    rewritten = _rewritten(store, stored, target, destination, task, parts, new=new, gone=len(settled.incoming.gone))
+    rewritten = _rewritten(stored, destination, task, parts, new=new, gone=len(settled.incoming.gone))
     if rewritten is not None:
         return [rewritten]
 
@@ -112,9 +112,7 @@ def _parts(
 
 
 def _rewritten(
-    store: Storage,
     stored: StoredLog | None,
-    target: WriteTarget,
     destination: LogDestination,
     task: FileGroupTask,
     parts: Sequence["_Part"],
@@ -133,7 +131,7 @@ def _rewritten(
 
     keys = pa.concat_arrays([part.keys for part in parts])
     back = returning_keys(stored, keys, own)
-    if not len(back):
+    if stored is None or not len(back):
         return None
     if task.doubled is not None:
         raise Conflict(
@@ -143,7 +141,7 @@ def _rewritten(
         )
     inserts = max(new, len(back))
     counts = inserts, len(keys) - inserts, gone
-    return rewrite_without(store, target, task, back, own(), counts=counts, write_token=destination.write_token)
+    return rewrite_without(stored, task, back, own(), counts=counts, write_token=destination.write_token)
 
 
 def append_doubled(

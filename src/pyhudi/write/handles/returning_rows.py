@@ -5,6 +5,7 @@ Deleted rows: the file group's next base file is written instead. Example, by ev
 Readers merge the log first, where the new row wins over the delete. Then they merge the base row, which wins with its
 10 over the 5 of the new row: the deleted row shows again. Values of a deleted row come back in the same way where a
 merge makes one row of two. Seen: Apache Hudi 1.0.2 and 1.2.0 read such a log so, and write it.
+A pending compaction can make such a base row: the row that was deleted since is still part of what it merges.
 
 Late rows: they are left out of the log. Example, by event time: a base row has ordering value 5, a record in the log
 has 9 and some of the columns, and a new row of the key has 1. Readers merge the log first, where the new row fills the
@@ -13,8 +14,8 @@ new row loses as a whole. In the same way a record that is older than its base r
 such a newer row is logged with all of its columns.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -33,6 +34,7 @@ from pyhudi.merge.cells import take_one
 from pyhudi.merge.latest import incoming_wins, match_all, match_rows
 from pyhudi.merge.ordering import normalized, ordering_fields, read_ordering
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.log_merge import merge_blocks
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import ChooseRows, read_merged, stored_blocks
 from pyhudi.table.slices.row_positions import LogRecords, key_source, record_keys_of
@@ -50,7 +52,8 @@ _NO_KEYS: Final = pa.array([], pa.string())
 
 @dataclass(frozen=True)
 class StoredLog:
-    """The log that a write appends to, where it lies upon a base file. Its blocks are found once, when asked for.
+    """The log that a write appends to, where a base file lies below it or is about to. Its blocks are found once, when
+    asked for.
 
     `compaction`: the requested time of a pending compaction of the group.
     Requests: one for each log file. Memory: as `sources_of_logs`.
@@ -64,7 +67,7 @@ class StoredLog:
 
     @classmethod
     def of(cls, storage: Storage, target: WriteTarget, task: FileGroupTask) -> "StoredLog | None":
-        if task.file_slice is None or target.reading is None:
+        if task.file_slice is None or target.reading is None or (task.base_file is None and task.compaction is None):
             return None
         return cls(storage, task.file_slice, target, target.reading, task.compaction)
 
@@ -96,16 +99,40 @@ class StoredLog:
 
         Memory: as `read_merged`.
         """
+        return self._rows_of(keys, columns, [*self.blocks, *own])
 
+    def living_then(self, keys: pa.Array, columns: Sequence[str], own: Sequence[LogBlock]) -> pa.Table:
+        """As `living`, once the pending compaction has completed: its base file is merged with what the log then holds.
+
+        Requests: one for the base file. Memory: as `read_merged`, and the rows of these keys.
+        """
+        lasting = self.lasting
+        taken = [one for one in self.blocks if not any(one is other for other in lasting)]
+        needed = self.reading.rules.columns_needed(columns, self.target.schema.names)
+        base = self._rows_of(keys, needed, taken)
+
+        # Row positions in these blocks are those of the base file of today: none applies to the next one.
+        files = replace(slice_files(self.file_slice), base_instant="")
+        merged = merge_blocks(
+            iter(base.to_batches()), [*lasting, *own], files, self.reading.rules, self.reading.keys, base.schema,
+            as_written=self.reading.as_written,
+        )  # fmt: skip
+        return self._only(keys, columns, merged)
+
+    def _rows_of(self, keys: pa.Array, columns: Sequence[str], blocks: Sequence[LogBlock]) -> pa.Table:
         def of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
             return rows.filter(pc.is_in(rows.column(RECORD_KEY), keys))
 
         batches = read_merged(
             self.storage, slice_files(self.file_slice), self.reading, self.target.schema, columns,
-            use_threads=False, more=own, choose=of_keys,
+            use_threads=False, blocks=blocks, choose=of_keys,
         )  # fmt: skip
+        return self._only(keys, columns, batches)
+
+    def _only(self, keys: pa.Array, columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> pa.Table:
         schema = pa.schema([self.target.schema.field(name) for name in columns])
-        return pa.Table.from_batches((of_keys(batch).select(columns) for batch in batches), schema)
+        chosen = (batch.filter(pc.is_in(batch.column(RECORD_KEY), keys)).select(columns) for batch in batches)
+        return pa.Table.from_batches(chosen, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +240,21 @@ def returning_keys(log: StoredLog | None, keys: pa.Array, own: Callable[[], Sequ
     if not len(dead):
         return _NO_KEYS
 
-    shown = log.living(dead, [RECORD_KEY, COMMIT_TIME], own())
+    blocks = own()
+    shown = log.living(dead, [RECORD_KEY, COMMIT_TIME], blocks)
     if log.reading.rules.keeps_rows_whole and not log.target.is_partial and log.reading.keys is None:
+        if log.compaction is not None:
+            shown = pa.concat_tables([shown, log.living_then(dead, shown.column_names, blocks)])
         shown = shown.filter(pc.not_equal(shown.column(COMMIT_TIME), log.target.requested))
     else:
         # Rows may change and keep their commit time, or have none. A key without a base row brings nothing back, but
         # finding these keys is not worth another read.
         shown = shown.filter(pc.is_in(shown.column(RECORD_KEY), dead))
-    return one_array(shown.column(RECORD_KEY))
+    return pc.unique(one_array(shown.column(RECORD_KEY)))
 
 
 def rewrite_without(
-    storage: Storage,
-    target: WriteTarget,
+    log: StoredLog,
     task: FileGroupTask,
     keys: pa.Array,
     own: Sequence[LogBlock],
@@ -241,10 +270,7 @@ def rewrite_without(
     compaction. Seen: 1.2.0 takes them for logs of the newest slice, as long as the compaction is pending, and once it
     has completed after the new base file was requested (`HoodieFileGroup.getBaseInstantTime`).
     """
-    file_slice, reading = task.file_slice, target.reading
-    assert file_slice is not None
-    assert reading is not None
-
+    storage, target = log.storage, log.target
     if task.merging is not None:
         action, call = task.merging.action, "compact" if task.merging.action == "compaction" else "log_compact"
         raise Conflict(
@@ -256,11 +282,11 @@ def rewrite_without(
     name = BaseFileName(task.file_id, write_token, target.requested, target.settings.extension).format()
     file = AttemptedFile(storage, target.requested, join(task.partition, name), "MERGE")
     batches = read_merged(
-        storage, slice_files(file_slice), reading, target.schema, target.schema.names,
-        use_threads=False, more=own, choose=_without(keys),
+        storage, slice_files(log.file_slice), log.reading, target.schema, target.schema.names,
+        use_threads=False, blocks=[*log.blocks, *own], choose=_without(keys),
     )  # fmt: skip
     rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
-    change_log, change_log_bytes = _log_changes(storage, target, task, keys, own, write_token)
+    change_log, change_log_bytes = _log_changes(log, task, keys, own, write_token)
 
     inserts, updates, deletes = counts
     return WriteStatus(
@@ -272,38 +298,29 @@ def rewrite_without(
 
 
 def _log_changes(
-    storage: Storage,
-    target: WriteTarget,
-    task: FileGroupTask,
-    back: pa.Array,
-    own: Sequence[LogBlock],
-    write_token: str,
+    log: StoredLog, task: FileGroupTask, back: pa.Array, own: Sequence[LogBlock], write_token: str
 ) -> tuple[str | None, int]:
     """Write the change log of the new base file, if the table keeps some: the slice before is compared with it.
 
     `back`: the keys whose base rows were left out. Memory: as `read_merged`, and the rows of the written keys, twice.
     """
-    file_slice, reading, mode = task.file_slice, target.reading, target.change_mode
+    storage, target, mode = log.storage, log.target, log.target.change_mode
     if mode is None:
         return None, 0
-    assert file_slice is not None
-    assert reading is not None
-    schema = key_source(target.schema, reading.keys)
-    written = [chunk for block in own for chunk in record_keys_of(LogRecords.of(block), schema, reading).chunks]
-    keys = pc.unique(one_array(pa.chunked_array(written, pa.string())))
+    keys = log.keys_in(own)
 
     def rows(more: Sequence[LogBlock], choose: ChooseRows) -> pa.Table:
         batches = read_merged(
-            storage, slice_files(file_slice), reading, target.schema, target.schema.names,
-            use_threads=False, more=more, choose=choose,
+            storage, slice_files(log.file_slice), log.reading, target.schema, target.schema.names,
+            use_threads=False, blocks=[*log.blocks, *more], choose=choose,
         )  # fmt: skip
         found = (batch.filter(pc.is_in(batch.column(RECORD_KEY), keys)) for batch in batches)
         return pa.Table.from_batches((batch.select(target.schema.names) for batch in found), target.schema)
 
-    with ChangeLog(storage, target, task, write_token, mode) as log:
+    with ChangeLog(storage, target, task, write_token, mode) as written:
         for changes in paired(rows((), lambda batch: batch), rows(own, _without(back))):
-            log.add(changes)
-    return log.name, log.size_bytes
+            written.add(changes)
+    return written.name, written.size_bytes
 
 
 def _may_return(target: WriteTarget) -> bool:

@@ -40,8 +40,8 @@ class FileGroupTask:
     or not, however many. None where keys are looked up.
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
-    to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
-    to, oldest first. `merging`: a pending service of the group beside which no base file of it may be written.
+    to, if it has logs. `slice_logs`: the names of these logs, oldest first. `merging`: a pending service of the group
+    beside which no base file of it may be written.
     `compaction`: the requested time of a pending compaction of the group, which will merge the logs of the writes that
     completed before it.
     `source`: as in `FileSlice`.
@@ -193,15 +193,10 @@ def group_task(
         updates=updates,
         bucket_id=bucket_id,
         searched=searched,
-        file_slice=_logged(file_slice, kind),
+        file_slice=file_slice if kind is TaskKind.APPEND and file_slice.log_files else None,
         slice_logs=tuple(log.name.format() for log in file_slice.log_files) if kind is TaskKind.APPEND else (),
         source=file_slice.source,
     )
-
-
-def _logged(file_slice: FileSlice, kind: TaskKind) -> FileSlice | None:
-    """The slice that a task's `file_slice` holds; None for a task that appends to no log upon a base file."""
-    return file_slice if kind is TaskKind.APPEND and file_slice.base_file is not None and file_slice.log_files else None
 
 
 def _new_group_rows_max(sizing: Sizing) -> int:
