@@ -7,14 +7,17 @@ value it was is refused, and a value that does not fit is an error, never NULL. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.time_units import with_unit
 from pyhudi.predicate.casts import can_cast, cast_array
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.predicate.nodes import Node, columns_in, type_of
@@ -95,19 +98,59 @@ def _given(value: Any, field: pa.Field, what: str) -> pa.Scalar:
     if (name := _unknown_field(value, field.type)) is not None:
         raise Invalid(f"{what}: no field {name!r} in column '{field.name}' of type {field.type}, found {value!r}")
     try:
-        return value.cast(field.type) if isinstance(value, pa.Scalar) else pa.scalar(value, field.type)
+        return value.cast(field.type) if isinstance(value, pa.Scalar) else _made(value, field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         refusal = Invalid(
             f"{what}: expected SQL text, an expression, or a value that fits column '{field.name}' of type "
             f"{field.type}, found {value!r}: {error}"
         )
         try:
-            found = pa.array([value])
+            found = _inferred(value)
+            are_times = types.is_timestamp(found.type) and types.is_timestamp(field.type)
+            if isinstance(value, pa.Scalar) or types.is_nested(found.type) or are_times:
+                raise refusal from error
+            if not _may_be_stored(found.type, field.type):
+                raise refusal from error
+            return Assignment(field, pa.scalar(None), frozenset(), what)._stored(found)[0]
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             raise refusal from error
-        if isinstance(value, pa.Scalar) or types.is_nested(found.type) or not _may_be_stored(found.type, field.type):
-            raise refusal from error
-        return Assignment(field, pa.scalar(None), frozenset(), what)._stored(found)[0]
+
+
+def _made(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """A value of Python's in a type. Told a type of times, PyArrow takes numbers for counts of its unit, and cuts off
+    what is finer than that unit. So times are made in a finer unit, and cast: a cast refuses both.
+    """
+    if types.is_timestamp(kind) or types.is_date(kind):
+        found = _inferred(value)
+        if types.is_timestamp(found.type) and types.is_date(kind) and isinstance(value, datetime):
+            return pa.scalar(value, kind)
+        is_kin = types.is_timestamp if types.is_timestamp(kind) else types.is_date
+        if not (types.is_null(found.type) or is_kin(found.type)):
+            raise TypeError(f"expected a value of {kind}, found {found.type}")
+        return found.cast(kind)[0]
+    fine = with_unit(kind, "ns")
+    if fine == kind:
+        return pa.scalar(value, kind)
+    micros = pa.array([value], with_unit(kind, "us"))
+    if _in_nanos(value, fine, micros).cast(micros.type) != micros:
+        raise TypeError("expected times, found numbers")
+    return micros.cast(kind)[0]
+
+
+def _inferred(value: Any) -> pa.Array:
+    """An array of this value, in a type that holds all of it."""
+    if isinstance(value, np.datetime64):
+        return pa.array(np.array([value]))
+    found = pa.array([value], from_pandas=isinstance(value, datetime))  # a NaT of pandas is null, a NaN is a number
+    return _in_nanos(value, with_unit(found.type, "ns"), found) if types.is_timestamp(found.type) else found
+
+
+def _in_nanos(value: Any, kind: pa.DataType, micros: pa.Array) -> pa.Array:
+    """An array of this value in a type of nanoseconds; `micros` if it is too far from 1970 to have these."""
+    try:
+        return pa.array([value], kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return micros
 
 
 def _unknown_field(value: Any, kind: pa.DataType) -> str | None:

@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -69,6 +71,16 @@ def stored(value: Any, kind: pa.DataType, rows: pa.RecordBatch = ROWS) -> list[A
         (1.25, pa.decimal128(5, 2), [Decimal("1.25")] * 3),
         (Decimal("1.5"), pa.float64(), [1.5] * 3),
         (date(2026, 1, 1), pa.timestamp("us", tz="UTC"), [utc(2026, 1, 1)] * 3),
+        (utc(2026, 1, 1, 12), pa.timestamp("ms", tz="UTC"), [utc(2026, 1, 1, 12)] * 3),
+        (datetime(2026, 1, 1, 12), pa.timestamp("us", tz="UTC"), [utc(2026, 1, 1, 12)] * 3),
+        (utc(9999, 12, 31), pa.timestamp("us"), [datetime(9999, 12, 31)] * 3),
+        (np.datetime64("9999-12-31"), pa.timestamp("us"), [datetime(9999, 12, 31)] * 3),
+        (np.datetime64("2026-01-01T12:00:00.000001000"), pa.timestamp("us"), [datetime(2026, 1, 1, 12, 0, 0, 1)] * 3),
+        (np.datetime64("2026-01-01T12:00:00.000000000"), pa.date32(), [date(2026, 1, 1)] * 3),
+        (pd.NaT, pa.timestamp("us"), [None] * 3),
+        (pd.NaT, pa.date32(), [None] * 3),
+        ([datetime(2026, 1, 1)], pa.list_(pa.timestamp("ms")), [[datetime(2026, 1, 1)]] * 3),
+        ({"a": datetime(9999, 1, 1)}, pa.struct([("a", pa.timestamp("us"))]), [{"a": datetime(9999, 1, 1)}] * 3),
         (25, pa.string(), ["25"] * 3),
         (date(2026, 1, 1), pa.string(), ["2026-01-01"] * 3),
         ([{"a": 1}], pa.list_(pa.struct([("a", pa.int32())])), [[{"a": 1}]] * 3),
@@ -104,6 +116,15 @@ def test_values_are_stored_in_the_columns_type(value: Any, kind: pa.DataType, ex
         (1e9, pa.decimal128(5, 2), "found 1000000000.0"),
         (float("nan"), pa.int32(), "found nan"),
         (True, pa.int32(), "found True"),
+        (5, pa.timestamp("us"), "found 5"),
+        (5, pa.date32(), "found 5"),
+        ([5_000], pa.list_(pa.timestamp("us")), "found [5000]"),
+        (datetime(2026, 1, 1, 0, 0, 0, 123_456), pa.timestamp("ms"), "would lose data"),
+        ([datetime(1969, 1, 1, 0, 0, 0, 999_500)], pa.list_(pa.timestamp("ms")), "would lose data"),
+        (pd.Timestamp(123_456_789), pa.timestamp("us"), "would lose data"),
+        (pd.Timestamp(123_456_789), pa.string(), "Timestamp('1970-01-01 00:00:00.123456789')"),
+        (np.datetime64(1, "ns"), pa.timestamp("us"), "would lose data"),
+        ({"a": pd.Timestamp(1)}, pa.struct([("a", pa.timestamp("us"))]), "would lose data"),
         (pc.field("x"), pa.int32(), "x"),
         (pc.field("t"), pa.int32(), "found string; write a CAST"),
     ],
