@@ -16,9 +16,11 @@ PARTITION_METAFILE = ".hoodie_partition_metadata"
 PARTITIONS_KEY = "__all_partitions__"
 """The key of the metadata table's list of partitions. The records beside it have the paths of partitions as keys."""
 
+BASE_FILE_EXTENSIONS: Final = (".parquet", ".orc", ".hfile", ".lance")
+"""As Apache Hudi tells a base file from a file of others, such as `my_notes_2024.txt`."""
 BASE_FILE_PATTERN = (
     r"(?P<file_id>[^_/.\x00-\x1f][^_/\x00-\x1f]*)_(?P<write_token>[a-zA-Z0-9-]+)"
-    r"_(?P<requested>[0-9]+)(?P<extension>\.[a-zA-Z0-9]+)"
+    rf"_(?P<requested>[0-9]+)(?P<extension>{'|'.join(map(re.escape, BASE_FILE_EXTENSIONS))})"
 )
 """File ids of a partitioned record index hold the name of a data partition, whatever its letters are."""
 LOG_FILE_PATTERN = (

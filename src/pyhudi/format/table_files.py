@@ -3,10 +3,7 @@
 import re
 from typing import Final
 
-from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, is_partition_metafile
-
-_BASE_FORMATS: Final = (".parquet", ".orc", ".hfile", ".lance")
-"""To Apache Hudi each file that ends so is a base file. The source of a bootstrap names its files as it likes."""
+from pyhudi.format.names import BASE_FILE_EXTENSIONS, HOODIE, LogFileName, is_partition_metafile
 
 _IN_HOODIE: Final = re.compile(
     r"[0-9].*"  # instants, archived instants, heartbeats, histories of columns, rings of buckets
@@ -24,8 +21,7 @@ def is_table_file(path: str) -> bool:
     name = path.rpartition("/")[2]
     return (
         is_partition_metafile(name)
-        or name.endswith(_BASE_FORMATS)
-        or BaseFileName.parse(name) is not None
+        or name.endswith(BASE_FILE_EXTENSIONS)  # the source of a bootstrap names its files as it likes
         or LogFileName.parse(name) is not None
         or (top == HOODIE and _IN_HOODIE.fullmatch(name) is not None)
     )

@@ -19,6 +19,7 @@ from pyhudi.format.names import BaseFileName
 from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.compare import assert_same_rows
+from tests.support.versions import EVERY_VERSION
 
 WITHOUT_META = {"hoodie.populate.meta.fields": "false"}
 
@@ -203,3 +204,36 @@ def test_orc_files_hold_what_parquet_files_hold(table_type: str, codec: str) -> 
 
     late = table.upsert(some(range(300, 301), 5), options={"hoodie.index.type": "BLOOM"})
     assert (late.updated, late.inserted) == (1, 0)
+
+
+@pytest.mark.parametrize("version", EVERY_VERSION)
+@pytest.mark.parametrize("with_metadata_table", ["true", "false"])
+def test_a_file_that_ends_like_no_base_file_is_none(version: int, with_metadata_table: str) -> None:
+    """Whatever else its name is like: a file id, a write token and an instant, old enough to count as archived."""
+    storage = MemoryStorage()
+    options = {
+        "hoodie.metadata.enable": with_metadata_table, "hoodie.clean.commits.retained": "2",
+        "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "2",
+    }  # fmt: skip
+    HudiTable.create(
+        "t", name="t", record_key="id", partition_by="day", ordering="ts", storage=storage, table_version=version,
+        table_type="MERGE_ON_READ",
+    ).insert(rows(range(4), 1))  # fmt: skip
+    mine = ["d0/my_notes_2024.txt", "d1/IMG_0001_2024.jpg", "d1/1_2_3.md"]
+    for path in mine:
+        storage.put(path, b"mine")
+
+    table = HudiTable.open("t", storage=storage, options=options)
+    for ts in range(2, 10):
+        newest = table.upsert(rows(range(4), ts)).requested
+    assert table.scan(where="ts = 9").count() == 4
+    assert newest is not None
+    assert {instant.action for instant in table.timeline(history=True)} == {"deltacommit", "commit", "clean"}
+    assert len(table.timeline()) < len(table.timeline(history=True))
+    table.rollback(newest)
+    table.metadata.create()
+
+    assert table.metadata.validate().differences == ()
+    assert table.scan(where="ts = 8").count() == 4
+    assert [storage.get(path) for path in mine] == [b"mine"] * len(mine)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.format.names import (
+    BASE_FILE_EXTENSIONS,
     ArchiveFileName,
     BaseFileName,
     LogFileName,
@@ -44,6 +45,12 @@ def test_a_base_file_of_apache_hudi_is_parsed() -> None:
         f"{UUID}-0_0-18-16_٢٠٢٦1121110725052.parquet",
         f"a\n{UUID}-0_0-18-16_20261121110725052.parquet",
         f"a/{UUID}-0_0-18-16_20261121110725052.parquet",
+        f"{UUID}-0_0-18-16_20261121110725052.txt",
+        f"{UUID}-0_0-18-16_20261121110725052.PARQUET",
+        f"{UUID}-0_0-18-16_20261121110725052.parquets",
+        f"{UUID}-0_0-18-16_20261121110725052_parquet",
+        "my_notes_2024.txt",
+        "IMG_0001_2024.jpg",
         "",
     ],
 )
@@ -51,12 +58,12 @@ def test_other_names_are_no_base_files(name: str) -> None:
     assert BaseFileName.parse(name) is None
 
 
-@given(st.builds(BaseFileName, FILE_IDS, TOKENS, INSTANTS, st.sampled_from([".parquet", ".orc", ".hfile"])))
+@given(st.builds(BaseFileName, FILE_IDS, TOKENS, INSTANTS, st.sampled_from(BASE_FILE_EXTENSIONS)))
 def test_format_of_base_files_is_the_inverse_of_parse(name: BaseFileName) -> None:
     assert BaseFileName.parse(name.format()) == name
 
 
-@given(st.text() | st.from_regex(r"[a-z0-9%-]+_[0-9-]+_[0-9]+\.[a-z]+(\n|_1)?", fullmatch=True))
+@given(st.text() | st.from_regex(r"[a-z0-9%-]+_[0-9-]+_[0-9]+\.(parquet|lance|[a-z]+)(\n|_1)?", fullmatch=True))
 def test_what_parses_as_a_base_file_formats_to_the_same_text(text: str) -> None:
     name = BaseFileName.parse(text)
 

@@ -38,6 +38,8 @@ def test_names_of_a_table(path: str) -> None:
         "README",
         "oslo/_SUCCESS",
         "oslo/2026 notes.txt",
+        "oslo/my_notes_2024.txt",
+        "IMG_0001_2024.jpg",
         "oslo/20261121093000000.commit",
         ".git/HEAD",
         ".hoodie/note",

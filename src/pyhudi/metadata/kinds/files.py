@@ -166,7 +166,7 @@ def files_differences(
     everywhere = sorted(of_storage | of_metadata)
     for done, partition in enumerate(everywhere):
         there = {file.name: file.size_bytes for file in _data_files(stored.files(partition))}
-        named = {file.name: file.size_bytes for file in known.files(partition)}
+        named = {file.name: file.size_bytes for file in _data_files(known.files(partition))}
         listed = {name: size for name, size in named.items() if name in there or join(partition, name) not in going}
         missing = [name for name in there.keys() - listed.keys() if committed.is_committed(partition, name)]
 

@@ -5,12 +5,12 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pyhudi.errors import Invalid, NotFound
-from pyhudi.format.names import PARTITION_METAFILE, join
+from pyhudi.format.names import BASE_FILE_EXTENSIONS, PARTITION_METAFILE, join
 from pyhudi.format.properties import parse_properties
 from pyhudi.format.timeline.instant_text import format_instant, parse_instant_ms
 from pyhudi.services.expiry.settings import DAYS, ExpirySettings, ExpiryTime
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.opening import FORMATS, open_base_file
+from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import read_pending_groups
@@ -175,7 +175,7 @@ def _created(storage: Storage, partition: str) -> str:
     try:
         return parse_properties(storage.get(name)).get("commitTime", "")
     except NotFound:
-        for extension in FORMATS:
+        for extension in BASE_FILE_EXTENSIONS:
             if storage.head(f"{name}{extension}") is not None:
                 with closing(open_base_file(storage, f"{name}{extension}")) as file:
                     return file.entries.get(b"commitTime", b"").decode()

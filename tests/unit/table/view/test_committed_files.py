@@ -23,7 +23,8 @@ ids = st.sampled_from(["a-0", "a%b", "a.b", "ä", "", "a_b", "f1"])
 tokens = st.sampled_from(["0-0-0", "1-2-3", "x", "", "1-2"])
 instants = st.sampled_from([*INSTANTS, "x", ""])
 names = st.one_of(
-    st.builds("{}_{}_{}{}".format, ids, tokens, instants, st.sampled_from([".parquet", ".orc", "", ".a.b", ".\n"])),
+    st.builds("{}_{}_{}{}".format, ids, tokens, instants,
+              st.sampled_from([".parquet", ".orc", ".txt", "", ".a.b", ".\n"])),
     st.builds(".{}_{}.log.{}_{}{}".format, ids, instants, st.sampled_from(["1", "0", "01", ""]), tokens,
               st.sampled_from(["", ".cdc", ".x", "\n"])),
     st.builds(".{}_{}.log.1".format, ids, instants),

@@ -6,6 +6,7 @@ from io import SEEK_END
 from typing import BinaryIO, Final
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.format.names import BASE_FILE_EXTENSIONS
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.hfile import HFileBaseFile
 from pyhudi.table.slices.base_files.orc import OrcBaseFile
@@ -29,10 +30,7 @@ _FORMATS: Final[dict[str, Callable[[BinaryIO, str], OpenBaseFile]]] = {
     ".hfile": HFileBaseFile,
     ".lance": _open_lance,
 }
-
-
-FORMATS: Final = tuple(_FORMATS)
-"""The extensions of base files that are read."""
+assert tuple(_FORMATS) == BASE_FILE_EXTENSIONS
 
 
 def open_base_file(
@@ -48,7 +46,7 @@ def open_base_file(
     extension = name[name.rfind(".") :] if "." in name else ""
     opened = _FORMATS.get(extension)
     if opened is None:
-        raise Unsupported(f"{path}: a base file of a format that is not read: expected one of {', '.join(FORMATS)}")
+        raise Unsupported(f"{path}: a base file of a format that is not read: expected one of {', '.join(_FORMATS)}")
 
     with told_as_missing(path):
         source = storage.open_input(path).__enter__()
