@@ -3,12 +3,14 @@
 Each test puts one there, as whoever may write into the folder could, and looks at what is outside.
 """
 
+import errno
 import inspect
 import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -114,7 +116,9 @@ def test_a_link_with_the_name_of_a_tables_file_is_refused(table: HudiTable, tmp_
         elsewhere.write_bytes(b"x")
     file.symlink_to(elsewhere)
 
-    with pytest.raises(Unsupported, match=rf"{re.escape(file.name)}: expected a regular file or folder, found a link"):
+    with pytest.raises(
+        Unsupported, match=rf"{re.escape(file.name)}: .* found a link; .* this one has the name of a table's file"
+    ):
         HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"}).scan().to_arrow()
 
 
@@ -175,7 +179,7 @@ def test_a_linked_folder_is_refused_for_what_lies_deep_in_it(table: HudiTable, t
     (deep / "c").symlink_to(tmp_path / "beside")
     (Path(table.path) / "year").symlink_to(tmp_path / "outside")
 
-    with pytest.raises(Unsupported, match="year: expected a regular file or folder, found a link"):
+    with pytest.raises(Unsupported, match=re.escape(f"behind it 'year/a/b/c/{held}' has the name of a table's file")):
         HudiTable.open(table.path, options={"hoodie.metadata.enable": "false"}).scan().to_arrow()
 
 
@@ -190,10 +194,30 @@ def test_a_linked_folder_too_large_to_look_through_is_refused(
 
     (outside / "1").touch()
     assert unlisted.scan().to_arrow().num_rows == 2
-    for name in ("2", "3", "4"):
+    for name in ("2", "3"):
         (outside / name).touch()
-    with pytest.raises(Unsupported, match="large: expected a regular file or folder, found a link"):
+    assert unlisted.scan().to_arrow().num_rows == 2
+    (outside / "4").touch()
+    with pytest.raises(Unsupported, match=r"large: .* and more than 3 files and folders lie behind it"):
         unlisted.scan().to_arrow()
+
+
+def test_a_linked_folder_that_cannot_be_looked_through_is_refused(
+    table: HudiTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "outside" / "closed"
+    closed.mkdir(parents=True)
+    (Path(table.path) / "link").symlink_to(tmp_path / "outside")
+    scandir = os.scandir
+
+    def refuse(folder: Any) -> Any:
+        if folder == f"{table.path}/link/closed":
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # for root may look into every folder
+    with pytest.raises(Unsupported, match=r"link: .* behind it 'link/closed' cannot be looked into: Permission denied"):
+        list(LocalStorage(table.path).list_folders(""))
 
 
 def test_loops_and_pipes_are_no_part_of_a_listing(table: HudiTable) -> None:
@@ -274,19 +298,21 @@ def test_a_partition_that_no_folder_can_be_is_refused_before_anything_is_written
 
 def test_plans_delete_data_files_only(table: HudiTable, caplog: pytest.LogCaptureFixture) -> None:
     storage = LocalStorage(table.path)
-    storage.put("oslo/notes.txt", b"mine")
+    mine = ("oslo/notes.txt", "oslo/my_notes_2024.txt")
+    for path in mine:
+        storage.put(path, b"mine")
     plan = RollbackPlan(
         InstantInfo("20261121093000000", "commit"),
         (
             RollbackRequest(".hoodie", files_to_be_deleted=("/x/.hoodie/hoodie.properties",)),
-            RollbackRequest("oslo", files_to_be_deleted=("/x/oslo/notes.txt",)),
+            RollbackRequest("oslo", files_to_be_deleted=tuple(f"/x/{path}" for path in mine)),
         ),
     )
 
     delete_files(storage, plan)
 
     assert storage.head(".hoodie/hoodie.properties") is not None
-    assert storage.get("oslo/notes.txt") == b"mine"
+    assert [storage.get(path) for path in mine] == [b"mine", b"mine"]
     assert "is no data file: it stays" in caplog.text
 
 

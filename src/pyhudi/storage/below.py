@@ -91,11 +91,15 @@ def refuse_links(root: str, path: str) -> None:
             raise irregular(full, "a link")
 
 
-def irregular(full: str, found: str) -> Unsupported:
-    """The error for something at this path that is neither a regular file nor a folder."""
+def irregular(full: str, found: str, *, why: str = "") -> Unsupported:
+    """The error for something at this path that is neither a regular file nor a folder.
+
+    `why`: it is not passed over.
+    """
+    reason = f", and {why}" if why else ""
     return Unsupported(
-        f"{full}: expected a regular file or folder, found {found}; pyhudi follows none below a table's folder; "
-        "put the file or folder itself there, or remove it"
+        f"{full}: expected a regular file or folder, found {found}; pyhudi follows none below a table's folder"
+        f"{reason}; put the file or folder itself there, or remove it"
     )
 
 

@@ -23,7 +23,7 @@ def refuse_linked_file(root: str, path: str, entry: "os.DirEntry[str]") -> None:
     `path`: of the entry, relative to the root.
     """
     if entry.is_symlink() and is_table_file(path) and not _is_folder(entry):
-        raise irregular(f"{root}/{path}", "a link")
+        raise irregular(f"{root}/{path}", "a link", why="this one has the name of a table's file")
 
 
 def refuse_linked_folder(root: str, path: str, entry: "os.DirEntry[str]") -> None:
@@ -32,8 +32,9 @@ def refuse_linked_folder(root: str, path: str, entry: "os.DirEntry[str]") -> Non
     Passed over are links that lead nowhere, and those to the folder that they lie in or to one above: what is there is
     listed at its own place. `path`: of the entry, relative to the root.
     """
-    if entry.is_symlink() and _is_folder(entry) and not _leads_up(f"{root}/{path}") and _holds_table_files(root, path):
-        raise irregular(f"{root}/{path}", "a link")
+    is_sought = entry.is_symlink() and _is_folder(entry) and not _leads_up(f"{root}/{path}")
+    if is_sought and (why := _why_not_passed_over(root, path)):
+        raise irregular(f"{root}/{path}", "a link", why=why)
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
@@ -51,10 +52,11 @@ def _leads_up(full: str) -> bool:
     return f"{above}/".startswith(f"{os.path.realpath(full).rstrip('/')}/")
 
 
-def _holds_table_files(root: str, path: str) -> bool:
-    """Whether a table's file is among the names in a linked folder and below; True where that cannot be told.
+def _why_not_passed_over(root: str, path: str) -> str | None:
+    """The table's file among the names in a linked folder and below, or why that cannot be told, in words.
 
-    Links in it are followed, but not to the root. Nothing is opened but folders, and only names are looked at.
+    None: there is none. Links in it are followed, but not to the root. Nothing is opened but folders, and only names
+    are looked at.
     """
     seen, left, entries_left = {_identity(root)}, [path], ENTRIES_MAX
     while left:
@@ -66,18 +68,18 @@ def _holds_table_files(root: str, path: str) -> bool:
             seen.add(identity)
             with os.scandir(f"{root}/{folder}") as entries:
                 for entry in entries:
+                    if not entries_left:
+                        return f"more than {ENTRIES_MAX:,} files and folders lie behind it, too many to look through"
                     entries_left -= 1
                     below = f"{folder}/{entry.name}"
                     if _is_folder(entry):
                         left.append(below)
                     elif is_table_file(below):
-                        return True
-                    if not entries_left:
-                        return True
+                        return f"behind it '{below}' has the name of a table's file"
         except OSError as error:
             if error.errno not in _LEADS_NOWHERE:  # else it vanished meanwhile
-                return True
-    return False
+                return f"behind it '{folder}' cannot be looked into: {error.strerror}"
+    return None
 
 
 def _identity(full: str) -> tuple[int, int]:
