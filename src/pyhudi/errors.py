@@ -72,11 +72,11 @@ def hide_secrets(text: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The kind and the text of an error of a caller's own code, whose text may fail, too."""
+    """The kind and the text of an error of a caller's own code, whose text may fail, too. Raises nothing."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # of any kind
-        return type(error).__name__
+        return object.__repr__(error)  # asks nothing of the class's own code
 
 
 class HudiError(Exception):

@@ -181,7 +181,11 @@ def tell_caller(on_commit: OnCommit, result: WriteResult) -> None:
     try:
         on_commit(result)
     except Exception as error:  # of any kind
-        log.warning("commit '%s' landed, but on_commit failed: %s", result.requested, error_text(error), exc_info=error)
+        said = ("commit '%s' landed, but on_commit failed: %s", result.requested, error_text(error))
+        try:
+            log.warning(*said, exc_info=error)
+        except Exception:  # of any kind: the trace is asked of the error
+            log.warning(*said)
 
 
 def callback_message(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, error_text
 from pyhudi.metrics.events import Event
 
 Listener: TypeAlias = Callable[[Event], object]
@@ -90,4 +90,4 @@ def tell(event: Event) -> None:
         try:
             one.listener(event)
         except Exception as error:  # of any kind: what a listener does with an event must not fail a write
-            log.warning("a listener failed at %s: %s: %s", type(event).__name__, type(error).__name__, error)
+            log.warning("a listener failed at %s: %s", type(event).__name__, error_text(error))

@@ -17,6 +17,7 @@ from pyhudi.services import ServiceReport
 from pyhudi.storage.local import LocalStorage
 from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.support.model import Row, arrow, problems_on
+from tests.support.odd_errors import ODD_ERRORS
 from tests.support.versions import EVERY_VERSION
 
 KEEPS_FEW: dict[str, object] = {
@@ -225,16 +226,16 @@ def test_an_error_of_on_change_ends_nothing_and_is_logged_once(
     ]
 
 
-def test_an_error_of_on_change_that_has_no_text_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class Mute(Exception):
-        def __str__(self) -> str:
-            raise ValueError("no text")
-
+@pytest.mark.parametrize("error", ODD_ERRORS.values(), ids=ODD_ERRORS)
+def test_an_odd_error_of_on_change_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: type[Exception]
+) -> None:
     def fail(_: object) -> None:
-        raise Mute
+        raise error
 
     pyhudi.services.run(a_table(tmp_path / "t"), options=KEEPS_FEW, once=True, on_change=fail)
-    assert any(line.endswith("at the next change: Mute") for line in caplog.messages)
+    (line,) = [line for line in caplog.messages if "at the next change" in line]
+    assert error.__qualname__ in line
 
 
 def test_listeners_hear_of_the_backlog_and_of_what_is_done(tmp_path: Path) -> None:

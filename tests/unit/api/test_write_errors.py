@@ -18,6 +18,7 @@ from pyhudi.metrics import subscribe
 from pyhudi.metrics.events import WriteDone, WriteFailed
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import SCHEMA, Handles, Row, arrow, dump, read_rows
+from tests.support.odd_errors import ODD_ERRORS
 
 ROW = Row("k", "oslo", 1, 1, "a")
 
@@ -365,18 +366,16 @@ def test_an_error_in_the_callers_callback_is_a_line_in_the_log(call: str, caplog
     assert f"commit '{result.requested}' landed, but on_commit failed: RuntimeError: the caller's own" in line
 
 
-def test_an_error_without_a_text_in_the_callers_callback_is_a_line_in_the_log(
-    table: HudiTable, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("error", ODD_ERRORS.values(), ids=ODD_ERRORS)
+def test_an_odd_error_in_the_callers_callback_is_a_line_in_the_log(
+    table: HudiTable, caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
-    class Mute(Exception):
-        def __str__(self) -> str:
-            raise ValueError("no text")
-
     def fail(result: WriteResult) -> None:
-        raise Mute
+        raise error
 
     table.upsert(arrow([Row("l", "oslo", 1, 1)]), on_commit=fail)
-    assert any("on_commit failed" in line and "Mute" in line for line in caplog.messages)
+    (line,) = [line for line in caplog.messages if "on_commit failed" in line]
+    assert error.__qualname__ in line
 
 
 def test_an_interrupt_in_the_callers_callback_is_one(table: HudiTable) -> None:

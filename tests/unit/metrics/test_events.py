@@ -34,6 +34,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.txn.locks.guard import MemoryGuard
 from tests.concurrency.test_second_writer import watched
 from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
+from tests.support.odd_errors import ODD_ERRORS
 
 T = TypeVar("T", bound=Event)
 
@@ -208,6 +209,19 @@ def test_a_listener_that_fails_fails_no_write_and_keeps_nobody_else_from_hearing
         end()
     assert "a listener failed at WriteDone: ZeroDivisionError" in caplog.text
     assert len(ear.of(WriteDone)) == 1
+
+
+@pytest.mark.parametrize("error", ODD_ERRORS.values(), ids=ODD_ERRORS)
+def test_an_odd_error_of_a_listener_fails_no_write(caplog: pytest.LogCaptureFixture, error: type[Exception]) -> None:
+    def fail(_: object) -> None:
+        raise error
+
+    end = subscribe(fail)
+    try:
+        assert table_of().upsert(arrow([Row("a", "oslo", 1, 1)])).requested
+    finally:
+        end()
+    assert any(error.__qualname__ in line for line in caplog.messages)
 
 
 def _fail(event: Event) -> float:
