@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -117,9 +117,8 @@ def metadata_upkeep(
     hold: Hold,
     executor: Executor,
     readers: Executor | None = None,
-    rebuilds: Collection[str] = (),
 ) -> MetadataTableUpkeep:
-    """`readers`: of data files, where a new index is built; None: `executor`. `rebuilds`: as in `TableHandle.session`.
+    """`readers`: of data files, where a new index is built; None: `executor`.
 
     A metadata table that the properties name and that is gone is no longer named from now on.
     """
@@ -137,7 +136,6 @@ def metadata_upkeep(
         readers=readers or executor,
         indexes=settings.indexes,
         finds_keys=settings.index_type != "BUCKET",
-        lost=frozenset(rebuilds),
         source_folder=access.source_folder,
     )
     if is_metadata_table_gone(snapshot):
@@ -154,10 +152,9 @@ def commit_participants(
     hold: Hold,
     executor: Executor,
     readers: Executor | None = None,
-    rebuilds: Collection[str] = (),
 ) -> list[CommitParticipant]:
     """Who takes part in a table's commits: its metadata table, the history of its columns, an index of the user's."""
-    upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers, rebuilds)
+    upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers)
     history = SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)
     parts: list[CommitParticipant] = [upkeep, history]
     name = settings.index_class

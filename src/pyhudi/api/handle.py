@@ -1,6 +1,6 @@
 """What the calls of a table share: how it is reached, the options of its handle, and a writer's turn at it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,6 @@ class TableHandle:
         takes_back: str | None = None,
         undoes_dead: bool | None = None,
         readers: Executor | None = None,
-        rebuilds: Collection[str] = (),
         goes_on: bool = False,
         wait_ms: int | None = None,
     ) -> AbstractContextManager[WriteSession]:
@@ -80,7 +79,6 @@ class TableHandle:
         `access`: how the table is reached where a Spark session reaches it otherwise than this process; None: as the
         handle does. `undoes_dead`: whether writes that died are rolled back; None: as the policy of `clean` has it for
         writes. `readers`: read the data files where the turn builds an index; None: the handle's executor.
-        `rebuilds`: indexes that the table had, to be made anew with its metadata table.
         `wait_ms`: how long to wait for the table; None: as the settings say.
         """
         access = locked_access(access or self.access, settings.lock)
@@ -89,7 +87,7 @@ class TableHandle:
             purpose=f"{what} of table '{self.name}'",
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
             participants=lambda snapshot, issue, hold: commit_participants(
-                access, snapshot, issue, settings, clean, hold, self.executor, readers, rebuilds
+                access, snapshot, issue, settings, clean, hold, self.executor, readers
             ),
             is_write=is_write,
             takes_over=takes_over,

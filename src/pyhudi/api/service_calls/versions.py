@@ -17,7 +17,6 @@ from pyhudi.services.upgrade.run import (
     change_version,
     find_log_out_of_place,
     finish,
-    fit_definitions,
     read_note,
     steps_in_words,
 )
@@ -123,13 +122,9 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
 
     def _finish(self, change: VersionChange, options: Mapping[str, object] | None) -> None:
         """Make the metadata table anew, with the indexes that it had, and take the note away."""
-        target = find_version(change.after, what="")
-        fit_definitions(self._handle.access.storage, target)
         _, merged, settings = self._handle.prepare(options)
         clean = CleanSettings.from_options(merged)
-        what = f"indexes of version {target}"
-        is_write = bool(change.indexes)
-        with self._handle.session(settings, clean, what, rebuilds=change.indexes, is_write=is_write) as session:
+        with self._handle.session(settings, clean, f"indexes of version {change.after}", is_write=False) as session:
             finish(session, change)
 
 

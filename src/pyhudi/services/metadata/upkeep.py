@@ -52,8 +52,8 @@ class MetadataTableUpkeep:
     `deltacommits_max`: the metadata table is compacted after this many deltacommits. `log_blocks_min`: a log of it with
     this many blocks is log compacted; None: none is. `clean`: of the data table; the metadata table's own cleaning
     follows from it. `hold`: of the data table; confirmed before anything is deleted, completed or named in its
-    properties. `executor`, `readers`: as in `IndexContents`. `finds_keys`: as in `changed_groups`. `lost`: partitions
-    to be built anew, beside those that the properties note. `source_folder`: as in `Snapshot`.
+    properties. `executor`, `readers`: as in `IndexContents`. `finds_keys`: as in `changed_groups`.
+    `source_folder`: as in `Snapshot`.
     """
 
     storage: Storage
@@ -69,7 +69,6 @@ class MetadataTableUpkeep:
     readers: Executor
     indexes: IndexSettings
     finds_keys: bool
-    lost: frozenset[str] = frozenset()
     source_folder: str | None = None
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
@@ -85,12 +84,14 @@ class MetadataTableUpkeep:
     def restore(self, to: str, restore: str) -> None:
         """Undo the deltacommits since `to`, then record which files differ from what they were then.
 
-        Indexes that were built since then are dropped. If the metadata table cannot be taken back, all of it is
-        dropped, and the next writer makes it anew. Spec: format/metadata-table.md section 8.
+        Indexes that were built since then are dropped. If the metadata table cannot be taken back, all of it is given
+        up, and the next writer makes it anew with its indexes. Spec: format/metadata-table.md section 8.
         """
         config = self._config()
-        if not config.has_metadata_table or not self.is_enabled:
+        if not self.is_enabled:
             self._drop_all(config)
+            return
+        if not config.has_metadata_table:
             return
 
         table = open_metadata_table(self.storage, self.zone)
@@ -108,7 +109,7 @@ class MetadataTableUpkeep:
     ) -> MetadataRestore | None:
         """Drop the indexes that were built since a commit. Returns what else of the metadata table came after it.
 
-        None if the metadata table cannot be taken back: then all of it has been dropped.
+        None if the metadata table cannot be taken back: then all of it has been given up.
         """
         data = read_timeline(self.storage, config.layout, self.zone)
         kept = {i.requested for i in data if i.is_completed and i.action in (*WRITE_ACTIONS, "clean")}
@@ -117,7 +118,7 @@ class MetadataTableUpkeep:
 
         if isinstance(found, str):
             log.warning("%s: dropping the metadata table, to be made anew: %s", self.storage.location.uri, found)
-            self.drop()
+            self.give_up()
             return None
 
         gone = {*found.created, *config.metadata_partitions_inflight} & named
@@ -313,12 +314,9 @@ class MetadataTableUpkeep:
             self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
             config = self._config()
 
-        if config.metadata_partitions_lost:  # all that stays noted needs columns first
-            self._lists.put(
-                ready=config.metadata_partitions,
-                inflight=config.metadata_partitions_inflight,
-                lost=lost.keys() - build,
-            )
+        # What else is still noted needs columns first, or another tool has made it meanwhile: then it stays.
+        if gone := set(config.metadata_partitions_lost) - lost.keys():
+            self._lists.drop(gone - config.metadata_partitions_named)
             config = self._config()
 
         builder.complete_definitions(config)
@@ -329,7 +327,7 @@ class MetadataTableUpkeep:
 
         An index that no definition describes any more, or that cannot be computed here, is gone; the log names it.
         """
-        noted = by_name.kept_partitions(config, {*self.lost, *config.metadata_partitions_lost})
+        noted = by_name.kept_partitions(config, config.metadata_partitions_lost)
         missing = noted - config.metadata_partitions_named - {registry.LISTING}
         wanted = {name for name in missing if not registry.switched_off_by(self.indexes, name)}
         if not wanted:

@@ -3,7 +3,7 @@
 Order: a note of what is being done; the metadata table goes; the timeline and the history are copied to the form of the
 other version, beside those that count; the properties are replaced, and from then on the table is one of the other
 version; what counts no more is removed. A crash before the properties are replaced leaves the table as it was, without
-its metadata table. A crash after it leaves the note, and `finish` does the rest.
+its metadata table, whose indexes the next writer makes. A crash after it leaves the note, and `finish` does the rest.
 Spec: format/versions.md section 3.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, CorruptFile, NotFound
-from pyhudi.format.names import HOODIE, METADATA_TABLE, BaseFileName, LogFileName, join
+from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
 from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.kinds.record_index import has_partitioned
 from pyhudi.metadata.store.indexes import read_definitions
@@ -142,19 +142,14 @@ def change_version(session: WriteSession, target: TableVersion) -> VersionChange
             "it upon the newest slice: delete the savepoints that hold such logs, then run this again"
         )
 
-    noted = read_note(storage)
-    # After a call that died, a write may have made the metadata table anew, without the indexes that it had.
-    had = dict.fromkeys((*config.metadata_partitions_kept, *(noted.indexes if noted is not None else ())))
     lost = _indexes_without_form(snapshot, target)
-    indexes = tuple(name for name in had if name not in lost)
+    indexes = tuple(name for name in config.metadata_partitions_kept if name not in lost)
     change = VersionChange(config.version.number, target.number, indexes)
     session.hold.confirm()
     storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())
 
     ends = _ends_of_slices(snapshot, now.layout)
-    lists_of(session).put(ready=(), inflight=(), lost=())
-    session.hold.confirm()
-    storage.delete_prefix(METADATA_TABLE)
+    lists_of(session).give_up_table()
 
     if config.layout.kind != now.layout.kind:
         _copy(session, config.layout, now.layout, ends)
@@ -203,13 +198,26 @@ def _slices_otherwise(snapshot: Snapshot, target: TableVersion) -> bool:
 
 
 def finish(session: WriteSession, change: VersionChange) -> None:
-    """The last step: nothing is under way any more. The metadata table has been made anew by now."""
-    sweep(session.access.storage, session.snapshot.config)
+    """The last steps: the metadata table is made anew, with the indexes that it had. Nothing is under way any more.
+
+    The properties note the indexes first, so that any writer makes them if this dies.
+    """
+    config, storage = session.snapshot.config, session.access.storage
+    _fit_definitions(storage, config.version)
+    if change.indexes:
+        lists_of(session).put(
+            ready=config.metadata_partitions, inflight=config.metadata_partitions_inflight,
+            lost={*config.metadata_partitions_lost, *change.indexes},
+        )  # fmt: skip
+        for participant in session.table.participants:
+            participant.begin(session.access.snapshot())
+
+    sweep(storage, config)
     session.hold.confirm()
-    session.access.storage.delete(NOTE)
+    storage.delete(NOTE)
 
 
-def fit_definitions(storage: Storage, target: TableVersion) -> None:
+def _fit_definitions(storage: Storage, target: TableVersion) -> None:
     """Make the definitions of indexes those of the version, before the indexes are made anew.
 
     Seen: version 8 knows the first form of an index only; 6 and earlier have no definitions.

@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from pyhudi import HudiTable
 from pyhudi.cli.app import app
 from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import FileInfo, Storage
+from pyhudi.table.facts.properties_file import read_table_properties, replace_table_properties
 from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.support.model import StepClock
 from tests.support.versions import EVERY_VERSION
@@ -125,13 +127,20 @@ def test_no_index_is_forgotten_when_it_dies_half_way(version: int, again: str) -
 
 
 def died_without_metadata_table() -> tuple[MemoryStorage, StepClock]:
-    clock, survives = StepClock(), 0
+    clock = StepClock()
     storage, _ = indexed(8, clock)
+    die_without_metadata_table(storage, clock)
+    return storage, clock
+
+
+def die_without_metadata_table(storage: MemoryStorage, clock: StepClock) -> HudiTable:
+    """Lets `create` die where the table has no metadata table. Returns the table."""
+    survives = 0
     while b"partitions.lost" not in storage.get(".hoodie/hoodie.properties"):
         with pytest.raises(Crash):
             HudiTable.open("", storage=CrashingStorage(storage, survives, lands=False), clock=clock).metadata.create()
         clock.ms, survives = clock.ms + HOUR_MS, survives + 1
-    return storage, clock
+    return HudiTable.open("", storage=storage, clock=clock, executor=SerialExecutor())
 
 
 def test_what_was_lost_on_the_way_goes_with_the_metadata_table_that_is_deleted() -> None:
@@ -149,6 +158,139 @@ def test_what_was_lost_on_the_way_stays_away_where_options_switch_it_off() -> No
     assert set(table.metadata.partitions_in_use) == ALL - {"column_stats"}
     table.upsert(CHANGES)
     assert set(table.metadata.partitions_in_use) == ALL - {"column_stats"}
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("again", ["update", "a write"])
+def test_nothing_is_left_of_an_index_that_is_switched_off_while_it_is_lost(version: int, again: str) -> None:
+    """Its definition stayed, though no call could drop it any more."""
+    clock = StepClock()
+    storage, table = indexed(version, clock)
+    table.build_index("secondary_index", name="s", columns="v")
+    table.build_index("expr_index", name="e", expression="from_unixtime(v)")
+    table = die_without_metadata_table(storage, clock)
+    options = {
+        "hoodie.metadata.index.secondary.enable": "false",
+        "hoodie.metadata.index.expression.enable": "false",
+        "hoodie.metadata.index.column.stats.enable": "false",
+    }
+
+    if again == "update":
+        table.metadata.update(options=options)
+    else:
+        table.upsert(CHANGES, options=options)
+
+    assert set(table.metadata.partitions_in_use) == {"files", "record_index"}
+    assert set(read_definitions(storage)) == {"record_index"}
+    assert table.metadata.validate().is_valid
+    table.alter().rename("v", "value").commit()
+
+
+def test_an_index_that_another_tool_has_made_meanwhile_stays() -> None:
+    storage, table = indexed(8)
+    noted = {"pyhudi.metadata.partitions.lost": "bloom_filters,column_stats"}
+    replace_table_properties(storage, read_table_properties(storage) | noted, epoch_ms=0)
+
+    table.upsert(CHANGES, options={"hoodie.metadata.index.bloom.filter.enable": "false"})
+
+    assert set(table.metadata.partitions_in_use) == ALL
+    assert b"partitions.lost" not in storage.get(".hoodie/hoodie.properties")
+    assert table.metadata.validate().is_valid
+
+
+OFTEN = {"hoodie.metadata.compact.max.delta.commits": "1"}
+
+
+def compacted_since(version: int) -> tuple[MemoryStorage, StepClock, str, str, set[str]]:
+    """A table whose metadata table was compacted since a commit; that commit, the newest one, and its indexes."""
+    clock = StepClock()
+    storage, table = indexed(version, clock)
+    if version >= 8:
+        table.build_index("secondary_index", name="s", columns="v")
+        table.build_index("expr_index", name="e", expression="upper(k)")
+    to = table.upsert(ROWS).requested or ""
+    newest = table.upsert(CHANGES).requested or ""
+    table.metadata.update(options=OFTEN)
+    return storage, clock, to, newest, set(table.metadata.partitions_in_use)
+
+
+@pytest.mark.parametrize("version", EVERY_VERSION)
+@pytest.mark.parametrize("way", ["restore", "rollback"])
+def test_going_back_behind_a_compaction_of_the_metadata_table_forgets_no_index(version: int, way: str) -> None:
+    storage, clock, to, newest, had = compacted_since(version)
+    definitions = read_definitions(storage)
+    table = HudiTable.open("", storage=storage, clock=clock, executor=SerialExecutor())
+
+    result = table.restore(to) if way == "restore" else table.rollback(newest)
+
+    assert result.dropped == ()
+    assert set(table.metadata.partitions_in_use) == had
+    assert read_definitions(storage) == definitions
+    assert table.metadata.validate().is_valid
+    assert keys(table) == ["a", "b"]
+    table.upsert(CHANGES)
+    assert set(table.metadata.partitions_in_use) == had
+    assert table.metadata.validate().is_valid
+    assert keys(table, "v = 3") == ["a"]
+
+
+@pytest.mark.parametrize("version,step", [(8, 17), *(pytest.param(of, 1, marks=pytest.mark.long) for of in (6, 8))])
+@pytest.mark.parametrize("way", ["restore", "rollback"])
+def test_nor_where_going_back_dies(way: str, version: int, step: int) -> None:
+    start, began, to, newest, had = compacted_since(version)
+    survives, is_over, seen = 0, False, set()
+    while not is_over:
+        storage, clock = start.copy(), StepClock(began.ms)
+        crashing = CrashingStorage(storage, survives, lands=False)
+        dying = HudiTable.open("", storage=crashing, clock=clock, executor=SerialExecutor())
+        try:
+            _ = dying.restore(to) if way == "restore" else dying.rollback(newest)
+            is_over = True
+        except Crash:
+            clock.ms += HOUR_MS
+        seen.add(b"partitions.lost" in storage.get(".hoodie/hoodie.properties"))
+        table = HudiTable.open("", storage=storage, clock=clock, executor=SerialExecutor())
+        table.upsert(CHANGES)
+
+        assert set(table.metadata.partitions_in_use) == had, f"died at change {survives}"
+        assert b"partitions.lost" not in storage.get(".hoodie/hoodie.properties")
+        assert table.metadata.validate().is_valid
+        survives += step
+    assert seen == {True, False}
+
+
+def test_a_restore_leaves_the_note_of_indexes_that_were_lost_before() -> None:
+    clock = StepClock()
+    storage, table = indexed(8, clock)
+    to = table.upsert(ROWS).requested or ""
+    table.upsert(CHANGES)
+    table = die_without_metadata_table(storage, clock)
+
+    table.restore(to)
+    table.upsert(CHANGES)
+
+    assert set(table.metadata.partitions_in_use) == ALL
+    assert table.metadata.validate().is_valid
+
+
+def test_indexes_of_columns_that_are_not_there_then_go_with_their_definitions() -> None:
+    _, table = indexed(8)
+    storage = table._access.storage
+    to = table.upsert(ROWS).requested or ""
+    table.drop_index("column_stats")
+    table.upsert(CHANGES.append_column("w", CHANGES["k"]))
+    table.build_index("secondary_index", name="of_w", columns="w")
+    table.build_index("secondary_index", name="of_v", columns="v")
+    table.build_index("column_stats", columns=["v", "w"])
+    table.metadata.update(options=OFTEN)
+
+    result = table.restore(to)
+
+    assert result.dropped == ("secondary_index_of_w",)
+    assert set(table.metadata.partitions_in_use) == ALL | {"secondary_index_of_v"}
+    assert set(read_definitions(storage)) == {"column_stats", "record_index", "secondary_index_of_v"}
+    table.upsert(CHANGES)
+    assert table.metadata.validate().is_valid
 
 
 @dataclass
