@@ -184,17 +184,18 @@ def _as_stored(values: pa.Array, kind: pa.DataType, column: str) -> pa.Array:
 def look_up(snapshot: Snapshot, sought: SoughtKeys, options: Mapping[str, str], executor: Executor) -> pa.Table:
     """The rows of record keys, as a scan gives them; an absent key gives none.
 
-    By the record index of the metadata table, if there is one: then only file groups that hold a key are opened. The
-    index may be ahead of the snapshot, where another writer commits meanwhile: then files are searched. By
-    buckets, where the table says that it has them. Otherwise all files of the partitions may hold them, but those that
-    key ranges and Bloom filters rule out: of the metadata table, or of the footers, which are read then.
+    By the record index of the metadata table, if there is one: then only file groups that hold a key are opened. Files
+    are searched where the index may lack a key: it is ahead of the snapshot where another writer commits meanwhile, and
+    may be in the making. To see that takes two gets and two lists, if a key was not found. By buckets, where the table
+    says that it has them. Otherwise all files of the partitions may hold them, but those that key ranges and Bloom
+    filters rule out: of the metadata table, or of the footers, which are read then.
     `options`: of the handle, beside the table's own.
     """
     if not len(sought.keys):
         return _read(snapshot, sought, [], executor, partition_count=0)
     uses_metadata = isinstance(snapshot.listing, MetadataListing)
     indexes = _open_indexes(snapshot, executor) if uses_metadata else None
-    located = None if indexes is None else _unless_gone(indexes, partial(_locate, indexes, sought))
+    located = None if indexes is None else _unless_gone(indexes, partial(_locate_surely, indexes, sought))
     if located is not None:
         wanted = _by_locations(snapshot, sought, located)
         rows = _read(snapshot, sought, wanted, executor, partition_count=len({one.file.partition for one in wanted}))
@@ -259,6 +260,20 @@ def _locate(indexes: MetadataIndexes, sought: SoughtKeys) -> pa.Table | None:
         return locate_records(indexes, sought.keys)
     parts = [locate_records(indexes, keys, partition=path) for path, keys in sought.by_partition.items()]
     return pa.concat_tables([part for part in parts if part is not None])
+
+
+def _locate_surely(indexes: MetadataIndexes, sought: SoughtKeys) -> pa.Table | None:
+    """As `_locate`; None, too, where the table has changed meanwhile, so that the index may have lacked a key."""
+    located = _locate(indexes, sought)
+    if located is None or _is_each_found(sought, located) or indexes.are_there():
+        return located
+    return None
+
+
+def _is_each_found(sought: SoughtKeys, located: pa.Table) -> bool:
+    if sought.by_partition is not None:
+        return _count_located(sought, located) == sum(map(len, sought.by_partition.values()))
+    return pc.count_distinct(located.column("key")).as_py() == len(sought.keys)
 
 
 def _by_locations(snapshot: Snapshot, sought: SoughtKeys, located: pa.Table) -> list[WantedFile]:

@@ -239,13 +239,14 @@ def _listing_instead(
 ) -> FileListing | None:
     """The listing of a metadata table that is there instead of this one, or the storage's where there is none any more.
 
-    `reopened`: how often this was done for one snapshot.
+    None where the metadata table is the same. `reopened`: how often this was done for one snapshot. The storage's
+    listing ends it: that of a metadata table that changes again and again may never be whole.
     """
-    if reopened == _REOPENED_MAX:
-        return None
     config = read_config(storage)
     if config.has_metadata_table and is_same_metadata_table(table, storage, zone):
         return None
+    if reopened == _REOPENED_MAX:
+        return StorageListing(storage, nests=config.may_nest_partitions)
     log.info("%s: the metadata table has changed meanwhile: the files are listed anew", storage.location.uri)
     return open_listing(storage, config, timeline, zone, reopened=reopened + 1)
 
@@ -264,7 +265,7 @@ def open_listing(
     if table is not None:
         files = open_partition(table, FILES, timeline)
         instead = partial(_listing_instead, table, storage, timeline, zone, reopened)
-        other = instead() if not files.slices or table.may_lack_base_files(files.slices) else None
+        other = None if files.slices and files.is_whole else instead()
         if other is not None:
             return other
         if files.slices:

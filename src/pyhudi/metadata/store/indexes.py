@@ -42,15 +42,14 @@ class MetadataIndexes:
     def find(self, partition: str) -> MetadataPartition | None:
         """A partition of the metadata table; None if it is missing or not ready.
 
-        One list request; a get and another list if the table may have been made anew since its timeline was read.
+        One list request; two gets and another list where the partition may be on its way out or in.
         """
         if partition not in self.config.metadata_partitions:
             return None
 
         if partition not in self._opened:
             found = open_partition(self.table, partition, self.timeline, executor=self.executor)
-            is_doubtful = self.table.may_lack_base_files(found.slices)
-            if is_doubtful and not is_same_metadata_table(self.table, self.storage, self.zone):
+            if found.slices and not found.is_whole and not self._is_what_was_opened():
                 found = replace(found, slices=())
             if not found.slices and not self.is_empty(partition):
                 log.warning("%s: the index '%s' is gone, and not asked", self.storage.location.uri, partition)
@@ -71,16 +70,24 @@ class MetadataIndexes:
         """Whether the data table still has the timeline and the indexes that this object knows. If so, look-ups that
         were made until now tell of the newest table. A get and a list request.
         """
-        now = read_table_properties(self.storage).get(METADATA_PARTITIONS)
-        if now != self.config.properties.get(METADATA_PARTITIONS):
-            return False
-        return read_timeline(self.storage, self.config.layout, self.zone).instants == self.timeline.instants
+        return self._has_same_names() and self._has_same_timeline()
 
     def are_there(self) -> bool:
         """Whether files that look-ups did not find were files of the newest table; else the indexes have gone, or their
         metadata table was made anew. Two gets and two list requests.
         """
-        return self.is_current() and is_same_metadata_table(self.table, self.storage, self.zone)
+        return self._is_what_was_opened() and self._has_same_timeline()
+
+    def _is_what_was_opened(self) -> bool:
+        """Whether the data table still names these indexes, of this metadata table. Two gets and a list request."""
+        return self._has_same_names() and is_same_metadata_table(self.table, self.storage, self.zone)
+
+    def _has_same_names(self) -> bool:
+        now = read_table_properties(self.storage).get(METADATA_PARTITIONS)
+        return now == self.config.properties.get(METADATA_PARTITIONS)
+
+    def _has_same_timeline(self) -> bool:
+        return read_timeline(self.storage, self.config.layout, self.zone).instants == self.timeline.instants
 
     def index_definitions(self) -> Mapping[str, IndexDefinition]:
         """The definitions, by partition of the metadata table. None of them before table version 8. One get."""

@@ -36,7 +36,8 @@ class _Task:
 class MetadataPartition:
     """One partition as of the data table's timeline. Its records come as `RecordVersions`, each file group by itself.
 
-    `slices`: the newest slice of each file group, by file id. `executor`: looks up in several file groups at once.
+    `slices`: the newest slice of each file group, by file id. `is_whole`: as of `ListedPartition`. `executor`: looks up
+    in several file groups at once.
     """
 
     storage: Storage
@@ -44,6 +45,7 @@ class MetadataPartition:
     slices: tuple[FileSlice, ...]
     is_visible: Callable[[str], bool]
     executor: Executor | None = None
+    is_whole: bool = True
 
     @cached_property
     def groups(self) -> dict[str | None, list[FileSlice]]:
@@ -145,9 +147,9 @@ def open_partition(
     table: MetadataTable, name: str, data_timeline: Timeline, *, executor: Executor | None = None
 ) -> MetadataPartition:
     """One list request."""
-    return MetadataPartition(
-        table.storage, name, tuple(table.slices(name)), block_filter(table, data_timeline), executor
-    )
+    listed = table.list_partition(name)
+    is_visible = block_filter(table, data_timeline)
+    return MetadataPartition(table.storage, name, listed.slices, is_visible, executor, listed.is_whole)
 
 
 def _look_up(task: _Task) -> list[RecordVersions]:

@@ -1,6 +1,5 @@
 """The metadata table as a table: its storage, facts, timeline and the slices of a partition."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
@@ -8,16 +7,38 @@ from functools import cached_property
 from pyhudi.errors import NotFound
 from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.groups import MetadataGroupId
-from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, BaseFileName, LogFileName, join
+from pyhudi.format.names import (
+    HOODIE,
+    METADATA_TABLE,
+    PARTITION_METAFILE,
+    PROPERTIES,
+    BaseFileName,
+    LogFileName,
+    is_partition_metafile,
+    join,
+)
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.sub import SubStorage
 from pyhudi.table.facts.config import TableConfig, table_facts
 from pyhudi.table.facts.properties_file import read_table_properties
 from pyhudi.table.view.file_system_view import FileSlice, latest_slices
-from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.listing import ListedFile
 from pyhudi.table.view.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.versions import LogNaming
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPartition:
+    """The newest slices of a metadata partition as one list request gave them.
+
+    `is_whole`: nothing hints that the partition was being deleted or made meanwhile, so that slices, base files or logs
+    may be missing. While it is, its metadata file is not there. Up to version 7 a log is named after its slice, so that
+    a slice without a base file may be one of a table made anew, whose instant the timeline does not know.
+    """
+
+    slices: tuple[FileSlice, ...]
+    is_whole: bool
 
 
 @dataclass(frozen=True)
@@ -34,23 +55,24 @@ class MetadataTable:
         return metadata_record_schema(self.config.version.metadata_schema)
 
     def slices(self, partition: str) -> list[FileSlice]:
-        """The newest slices of one of its partitions. One list request.
+        """The newest slices of one of its partitions. One list request."""
+        return list(self.list_partition(partition).slices)
+
+    def list_partition(self, partition: str) -> ListedPartition:
+        """One of its partitions. One list request.
 
         File groups of other partitions beside its own are passed over. Seen: a clean of 1.0.2 or 1.2.0 logs what it
         deletes from the statistics of an expression to `column_stats/.expr-index-…`.
         """
-        files = StorageListing(self.storage).files(partition)
+        files = [ListedFile(file.path.rpartition("/")[2], file.size_bytes) for file in self.storage.list(partition)]
         found = latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
         own = [one for one in found if MetadataGroupId.parse(one.file_id, partition=partition) is not None]
-        return own or found
+        slices = tuple(own or found)
 
-    def may_lack_base_files(self, slices: Iterable[FileSlice]) -> bool:
-        """Whether slices may lack base files because the table was made anew after its timeline was read.
-
-        Up to version 7 a log is named after its slice, so that it is listed without a base file of an unknown instant.
-        """
+        has_metafile = any(is_partition_metafile(file.name) for file in files)
         is_named_so = self.config.version.log_naming is LogNaming.AFTER_SLICE
-        return is_named_so and any(one.base_file is None for one in slices)
+        may_lack_bases = is_named_so and any(one.base_file is None for one in slices)
+        return ListedPartition(slices, has_metafile and not may_lack_bases)
 
     def group_ids(self, partition: str) -> list[MetadataGroupId]:
         """The ids of a partition's file groups, one for each file. One list request."""
@@ -107,6 +129,26 @@ def is_same_metadata_table(table: MetadataTable, storage: Storage, zone: tzinfo)
     """
     now = find_metadata_table(storage, zone)
     return now is not None and now.timeline.instants == table.timeline.instants
+
+
+def delete_metadata_table(storage: Storage) -> None:
+    """Delete the metadata table of the data table in `storage`, whatever its state.
+
+    Order: its properties, so that nobody opens it from then on; its partitions; its timeline last, so that whoever
+    opened it sees no partition with a part of the timeline.
+    """
+    own = metadata_storage(storage)
+    own.delete(PROPERTIES)
+    for folder in list(own.list_folders("")):
+        if folder != HOODIE:
+            delete_partition(own, folder)
+    own.delete_prefix("")
+
+
+def delete_partition(storage: Storage, partition: str) -> None:
+    """Delete a partition of the metadata table in `storage`. Its metadata file goes first: see `ListedPartition`."""
+    storage.delete(join(partition, PARTITION_METAFILE))
+    storage.delete_prefix(partition)
 
 
 def open_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from pyhudi.format.metadata.index_definitions import IndexDefinition, encode_index_definitions
-from pyhudi.format.names import METADATA_TABLE
 from pyhudi.metadata.kinds.registry import LISTING
 from pyhudi.metadata.store.indexes import DEFINITIONS_PATH, INDEX_DEFINITIONS, read_definitions
+from pyhudi.metadata.store.table import delete_metadata_table, delete_partition, metadata_storage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import (
     METADATA_PARTITIONS,
@@ -72,7 +72,7 @@ class MetadataLists:
         put_definitions(self.storage, dict.fromkeys(partitions))
         self.confirm()  # a file that is written may take as long as a lease lasts
         for name in sorted(partitions):
-            self.storage.delete_prefix(f"{METADATA_TABLE}/{name}")
+            delete_partition(metadata_storage(self.storage), name)
 
     def drop_table(self) -> None:
         """Drop the whole metadata table, whatever its state, with what is known of its indexes."""
@@ -90,7 +90,7 @@ class MetadataLists:
 
     def _delete_table(self) -> None:
         self.confirm()
-        self.storage.delete_prefix(METADATA_TABLE)
+        delete_metadata_table(self.storage)
 
 
 def put_definitions(storage: Storage, changed: Mapping[str, IndexDefinition | None]) -> None:

@@ -17,7 +17,13 @@ from pyhudi.metadata.derive.changes import CELLS, InitialPartition, PartitionCha
 from pyhudi.metadata.derive.changes_files import initial_files_change
 from pyhudi.metadata.kinds.registry import LISTING, is_listing
 from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
-from pyhudi.metadata.store.table import MetadataTable, metadata_storage, open_metadata_table
+from pyhudi.metadata.store.table import (
+    MetadataTable,
+    delete_metadata_table,
+    delete_partition,
+    metadata_storage,
+    open_metadata_table,
+)
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.view.committed_files import PartitionFiles
@@ -52,7 +58,7 @@ def create_metadata_table(
 
     # If another writer took the table meanwhile, it may rely on a metadata table that it made.
     confirm()
-    own.delete_prefix("")
+    delete_metadata_table(storage)
     own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
 
@@ -85,7 +91,7 @@ def create_partition(
     """
     assert not is_listing(initial.partition)
     confirm()
-    table.storage.delete_prefix(initial.partition)
+    delete_partition(table.storage, initial.partition)
 
     has_suffixes = table.config.version.metadata_instants.have_suffixes
     if has_suffixes:
@@ -129,7 +135,7 @@ def remove_pending_creations(
     confirm()
     for folder in list(table.storage.list_folders("")):
         if not folder.startswith(".") and folder not in partitions:
-            table.storage.delete_prefix(folder)
+            delete_partition(table.storage, folder)
 
     for instant in dead:
         delete_pending_states(table.storage, table.timeline.layout, instant)
@@ -152,7 +158,7 @@ def open_partition(
     because it completes later.
     """
     confirm()
-    table.storage.delete_prefix(partition)
+    delete_partition(table.storage, partition)
     _put_metafile(table, requested, partition, epoch_ms)
     executor.run(_open_group, _groups(table, requested, partition, group_counts))
 
@@ -199,7 +205,6 @@ def _write_partition(
     confirm: Callable[[], None],
 ) -> None:
     partition = initial.partition
-    _put_metafile(table, requested, partition, epoch_ms)
     actions = ActionTable(table.storage, table.timeline.layout, issue_instant, confirm)
     run = actions.begin(requested, "deltacommit", request=b"")
 
@@ -208,6 +213,9 @@ def _write_partition(
     stats = []
     for change in initial.changes:
         stats += executor.run(_write_base, _bases(table, requested, change, initial))
+
+    # Readers who opened an earlier table tell by this file that the partition is whole.
+    _put_metafile(table, requested, partition, epoch_ms)
     complete_deltacommit(table, run, {partition: stats}, "BULK_INSERT")
 
 
