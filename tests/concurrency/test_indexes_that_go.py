@@ -239,3 +239,32 @@ def test_a_metadata_table_that_is_replaced_again_and_again_is_read_from_the_stor
     table = HudiTable.open("", storage=each, executor=SerialExecutor())  # type: ignore[arg-type]
     assert table.scan().to_arrow().column("id").to_pylist() == ["a", "b"]
     assert each.times <= 5
+
+
+SHOWN: dict[str, Callable[[HudiTable], object]] = {
+    "list_files": lambda table: table.metadata.list_files().num_rows,
+    "list_partitions": lambda table: table.metadata.list_partitions(),
+    "stats": lambda table: (table.metadata.stats().data_partitions, table.metadata.stats().data_files),
+    "lookup": lambda table: len((table.metadata.lookup(["."])["."] or {"files": {}})["files"]),
+}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("shown", SHOWN)
+def test_what_the_metadata_table_shows_is_true_while_it_is_replaced(shown: str, version: int) -> None:
+    """It is shown whole, or as what is gone: there may be none at that moment."""
+    half, show = half_done(version, "create"), SHOWN[shown]
+    expected = show(HudiTable.open("", storage=half.whole, executor=SerialExecutor()))
+
+    def answer(table: HudiTable) -> object:
+        try:
+            return show(table)
+        except NotFound as error:
+            return expected if "metadata table" in str(error) else error
+
+    wrong = [(at, step, found) for at, step, found in half.answers(answer) if found != expected]
+    assert wrong == []
+
+    made = HalfDone(half.whole, [half.whole.copy()])
+    HudiTable.open("", storage=made.steps[0], executor=SerialExecutor()).metadata.create()
+    assert {found for _, _, found in made.answers(lambda table: repr(show(table)))} == {repr(expected)}

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,14 +15,14 @@ from pyhudi.api.handle import prepare_call
 from pyhudi.api.metadata.check import MetadataValidation, no_progress, validate_metadata
 from pyhudi.api.metadata.perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.errors import Invalid, NotFound, Unsupported
+from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.metadata.kinds.all_records import RecordSlice, read_records, record_columns, record_slices
 from pyhudi.metadata.kinds.registry import KINDS, LISTING, find_kind
-from pyhudi.metadata.store.files_partition import MetadataListing, read_files_partition
+from pyhudi.metadata.store.files_partition import MetadataListing
 from pyhudi.metadata.store.indexes import MetadataIndexes
-from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
+from pyhudi.metadata.store.table import MetadataTable, find_metadata_table, is_same_metadata_table
 from pyhudi.options.arguments import several_texts
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 ListedBy: TypeAlias = Literal["metadata", "storage"]
 Progress: TypeAlias = Callable[[int, int], None]
+_Answer = TypeVar("_Answer")
+
+_READ_MAX: Final = 4
+"""So often a call reads the metadata table because another call replaces it meanwhile."""
 
 _FILES_SCHEMA = pa.schema(
     [("partition", pa.dictionary(pa.int32(), pa.string())), ("name", pa.string()), ("size_bytes", pa.int64())]
@@ -121,7 +126,7 @@ class TableMetadata:
 
     def list_partitions(self, *, listed_by: ListedBy = "metadata") -> list[str]:
         """The table's partition paths, sorted; `""` is the root of an unpartitioned table."""
-        return self._listing(listed_by).partitions()
+        return self._list(listed_by, lambda listing: listing.partitions())
 
     def list_files(self, partitions: Iterable[str] | None = None, *, listed_by: ListedBy = "metadata") -> pa.Table:
         """The files of these partitions, or of all: columns partition (a dictionary), name, size_bytes.
@@ -129,7 +134,9 @@ class TableMetadata:
         Raises: NotFound for a partition that the listing does not have.
         """
         wanted = None if partitions is None else several_texts(partitions, what="partitions", of="paths")
-        listing = self._listing(listed_by)
+        return self._list(listed_by, partial(self._files_of, wanted))
+
+    def _files_of(self, wanted: tuple[str, ...] | None, listing: FileListing) -> pa.Table:
         if wanted is None and isinstance(listing, MetadataListing):
             return _in_order(listing.all_files())
         known = listing.partitions()
@@ -145,11 +152,12 @@ class TableMetadata:
 
     def stats(self) -> MetadataStats:
         """Its partitions and their files, and how far it is from its last compaction. One list request a folder."""
-        snapshot = self._snapshot()
-        table = self._table(snapshot)
+        return self._read(self._stats)
+
+    def _stats(self, snapshot: Snapshot, table: MetadataTable) -> MetadataStats:
         in_use = snapshot.config.metadata_partitions
         folders = [folder for folder in table.storage.list_folders("") if folder != ".hoodie"]
-        listing = self._files(snapshot)
+        listing = _indexes(snapshot, table).read_files()
         stored = [file.size_bytes for file in table.storage.list("", recursive=True)]
         return MetadataStats(
             table_version=table.config.version.number,
@@ -173,8 +181,11 @@ class TableMetadata:
         hashes, and for an index that cannot tell.
         """
         wanted = several_texts(keys, what="keys", of="keys")
-        snapshot = self._snapshot()
-        table = self._table(snapshot)
+        return self._read(partial(self._lookup, wanted, metadata_partition))
+
+    def _lookup(
+        self, wanted: tuple[str, ...], metadata_partition: str, snapshot: Snapshot, table: MetadataTable
+    ) -> dict[str, dict[str, Any] | None]:
         self._refuse_absent(snapshot, metadata_partition)
         kind = find_kind(metadata_partition)
         if kind is None or not kind.has_readable_keys:
@@ -182,8 +193,7 @@ class TableMetadata:
             raise Unsupported(
                 f"metadata partition '{metadata_partition}': keys are looked up in partitions of the kinds {names}"
             )
-        indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
-        return kind.records(indexes, metadata_partition, wanted)
+        return kind.records(_indexes(snapshot, table), metadata_partition, wanted)
 
     def read_records(self, metadata_partitions: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """The records of these metadata partitions, or of all that are in use, merged, in Apache Hudi's columns.
@@ -301,16 +311,32 @@ class TableMetadata:
             known = ", ".join(snapshot.config.metadata_partitions)
             raise NotFound(f"{self._access.location.uri}: no metadata partition '{metadata_partition}'; it has {known}")
 
-    def _listing(self, listed_by: ListedBy) -> FileListing:
-        snapshot = self._snapshot()
+    def _list(self, listed_by: ListedBy, ask: Callable[[FileListing], _Answer]) -> _Answer:
         if listed_by == "storage":
-            return StorageListing(snapshot.storage, nests=snapshot.config.may_nest_partitions)
+            snapshot = self._snapshot()
+            return ask(StorageListing(snapshot.storage, nests=snapshot.config.may_nest_partitions))
         if listed_by != "metadata":
             raise Invalid(f"listed_by='{listed_by}': expected 'metadata' or 'storage'")
-        return self._files(snapshot)
+        return self._read(lambda snapshot, table: ask(_indexes(snapshot, table).read_files()))
 
-    def _files(self, snapshot: Snapshot) -> MetadataListing:
-        return read_files_partition(self._table(snapshot), snapshot.timeline)
+    def _read(self, ask: Callable[[Snapshot, MetadataTable], _Answer]) -> _Answer:
+        """What `ask` finds in the metadata table. Asked anew where another call replaced the table meanwhile: its files
+        are gone then.
+        """
+        for _ in range(_READ_MAX - 1):
+            snapshot = self._snapshot()
+            table = self._table(snapshot)
+            try:
+                return ask(snapshot, table)
+            except (CorruptFile, NotFound):
+                if is_same_metadata_table(table, snapshot.storage, snapshot.zone):
+                    raise
+        snapshot = self._snapshot()
+        return ask(snapshot, self._table(snapshot))
+
+
+def _indexes(snapshot: Snapshot, table: MetadataTable) -> MetadataIndexes:
+    return MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
 
 
 def _in_order(files: pa.Table) -> pa.Table:

@@ -85,7 +85,7 @@ class FilesKind(IndexKind):
 
     def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
         """`keys`: partition paths, or the key of the list of partitions."""
-        listing = read_files_partition(indexes.table, indexes.timeline)
+        listing = indexes.read_files()
         known = set(listing.partitions())
         found: Records = {}
 

@@ -110,6 +110,11 @@ class MetadataListing:
         self._looked_up: dict[str, _Entries] = {}
         self._loaded: dict[str, _Entries] | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """As of `ListedPartition`."""
+        return self._partition.is_whole
+
     def partitions(self) -> list[str]:
         return list(self._partitions)
 

@@ -10,6 +10,7 @@ from pyhudi.errors import NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.metadata.index_definitions import IndexDefinition, decode_index_definitions
 from pyhudi.format.names import join
+from pyhudi.metadata.store.files_partition import MetadataListing, read_files_partition
 from pyhudi.metadata.store.partition import MetadataPartition, open_partition
 from pyhudi.metadata.store.table import MetadataTable, find_metadata_table, is_same_metadata_table
 from pyhudi.storage.protocol import Storage
@@ -65,6 +66,15 @@ class MetadataIndexes:
         """
         definition = self.index_definitions().get(partition)
         return definition is not None and definition.is_partitioned and self.table.has_partition(partition)
+
+    def read_files(self) -> MetadataListing:
+        """The list of files. Raises: NotFound where another call deletes the metadata table or makes it anew, so that
+        the list may not be whole.
+        """
+        listing = read_files_partition(self.table, self.timeline)
+        if not listing.is_whole and not is_same_metadata_table(self.table, self.storage, self.zone):
+            raise NotFound(f"{self.storage.location.uri}: the metadata table is being replaced; ask once more")
+        return listing
 
     def is_current(self) -> bool:
         """Whether the data table still has the timeline and the indexes that this object knows. If so, look-ups that
