@@ -41,7 +41,7 @@ from pyhudi.table.facts.creation import NewTable, column_names, make_folders
 from pyhudi.table.view.bootstrap import BOOTSTRAP_INSTANT, storage_kind
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, write_session
+from pyhudi.txn.action.session import TableAccess, WriteSession, write_session
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.versions import NEW_TABLE_VERSION
@@ -226,7 +226,7 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
             storage=access.storage, withheld=withheld, token=token, plan=plan,
             open_session=lambda: write_session(
                 own, purpose=_purpose(call.new.name),
-                heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
+                heartbeat=settings.heartbeat,
                 participants=lambda *_: [], wait_ms=settings.lock_wait_ms,
             ),
             target=SkeletonTarget(

@@ -12,7 +12,7 @@ from pyhudi.executor import Executor
 from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
+from pyhudi.txn.action.session import TableAccess, WriteSession, refuse_unwritable, write_session
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.settings import WriteSettings
 
@@ -85,7 +85,7 @@ class TableHandle:
         return write_session(
             access,
             purpose=f"{what} of table '{self.name}'",
-            heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
+            heartbeat=settings.heartbeat,
             participants=lambda snapshot, issue, hold: commit_participants(
                 access, snapshot, issue, settings, clean, hold, self.executor, readers
             ),

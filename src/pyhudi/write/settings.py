@@ -14,6 +14,7 @@ from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, choice, count, flag, rate
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
+from pyhudi.txn.action.session import HeartbeatSettings
 from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.handles.compression import Compression, chosen_compression
 from pyhudi.write.input.key_settings import KeySettings
@@ -181,6 +182,10 @@ class WriteSettings:
             orc=OrcSettings.from_options(options),
             indexes=IndexSettings.from_options(options),
         )
+
+    @property
+    def heartbeat(self) -> HeartbeatSettings:
+        return HeartbeatSettings(self.heartbeat_interval_ms, self.heartbeat_misses)
 
     @property
     def has_global_index(self) -> bool:

@@ -1,6 +1,7 @@
 """A service process could do what nobody asked for, leave what is due, say the wrong reason, or end with an error."""
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,19 @@ import pytest
 
 import pyhudi.services
 from pyhudi import HudiTable, Invalid, NotFound
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.timeline.action_files import encode_index_plan
 from pyhudi.format.timeline.records import IndexPartitionInfo, IndexPlan
 from pyhudi.metrics import subscribe
 from pyhudi.metrics.events import Backlog, Event, ServiceDone
 from pyhudi.services import ServiceReport
 from pyhudi.storage.local import LocalStorage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.protocol import Storage
 from pyhudi.testing.crashing import Crash, CrashingStorage
-from tests.support.model import Row, arrow, problems_on
+from pyhudi.txn.locks.guard import MemoryGuard
+from pyhudi.txn.locks.hold import Hold
+from tests.support.model import Handles, Row, StepClock, arrow, problems_on, seeded_uuids
 from tests.support.odd_errors import ODD_ERRORS
 from tests.support.versions import EVERY_VERSION
 
@@ -119,6 +125,33 @@ def test_what_is_pending_is_carried_out_although_it_is_off(tmp_path: Path) -> No
     assert states(report) | {"clustering": "done", "indexing": "done"} == states(report), reasons(report)
     assert all(instant.is_completed for instant in table.timeline())
     assert pyhudi.services.run(table, once=True, services=["clustering"]).has_failed is False
+
+
+def test_a_write_counts_as_dead_for_a_round_when_it_does_for_a_writer() -> None:
+    """Two beats may be missed, so that a writer is alive until the third one is due."""
+    clock = StepClock()
+    storage = MemoryStorage(clock_ms=lambda: clock.ms)
+    guard = MemoryGuard(storage.location.uri)
+
+    class Unknowing:
+        """A guard that does not know which actions run."""
+
+        def acquire(self, purpose: str, now: str) -> AbstractContextManager[Hold]:
+            return guard.acquire(purpose, now)
+
+    Handles(storage, clock, seeded_uuids(1), SerialExecutor()).create().upsert(arrow([Row("k0", "oslo", 1, 1)]))
+
+    def opened(through: Storage) -> HudiTable:
+        return HudiTable.open("", storage=through, clock=clock, lock=Unknowing(), executor=SerialExecutor())
+
+    with pytest.raises(Crash):
+        opened(CrashingStorage(storage, survives=4, lands=True)).upsert(arrow([Row("k0", "oslo", 99, 99)]))
+    clock.ms += 150_000
+    report = pyhudi.services.run(opened(storage), services=["failed_writes"], dry_run=True)
+    assert states(report) == {"failed_writes": "idle"}
+    clock.ms += 60_000
+    report = pyhudi.services.run(opened(storage), services=["failed_writes"], dry_run=True)
+    assert states(report) == {"failed_writes": "due"}
 
 
 def test_a_write_that_died_is_rolled_back(tmp_path: Path) -> None:

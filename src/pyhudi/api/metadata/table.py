@@ -30,7 +30,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.listing import FileListing, StorageListing
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.participants import CommitParticipant
-from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, write_session
+from pyhudi.txn.action.session import TableAccess, write_session
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.hold import Hold
 
@@ -272,10 +272,13 @@ class TableMetadata:
                 upkeep.drop()
             return [upkeep]
 
-        heartbeat = HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses)
         access, purpose = locked_access(self._access, settings.lock), f"metadata {what}"
         with write_session(
-            access, purpose=purpose, heartbeat=heartbeat, participants=participants, wait_ms=settings.lock_wait_ms
+            access,
+            purpose=purpose,
+            heartbeat=settings.heartbeat,
+            participants=participants,
+            wait_ms=settings.lock_wait_ms,
         ):
             return MetadataChange(before, self.partitions_in_use)
 

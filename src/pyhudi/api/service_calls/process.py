@@ -217,10 +217,10 @@ class _Served:
             pending = pending_services(snapshot.timeline, now_ms=access.clock.now_ms(), zone=snapshot.zone)
             tell(Backlog(self.uri, pending))
 
-        expires_ms = settings.heartbeat_interval_ms * settings.heartbeat_misses
+        life = LifeTerms(access.guard, access.clock.now_ms(), settings.heartbeat.expires_ms)
         look = Look(
             snapshot=snapshot, settings=AfterCommitSettings.from_options(merged), wanted=self._named,
-            bucket_options=settings.bucket_options, life=LifeTerms(access.guard, access.clock.now_ms(), expires_ms),
+            bucket_options=settings.bucket_options, life=life,
         )  # fmt: skip
         return find_due(look, services)
 
