@@ -203,8 +203,8 @@ class LogReads(MemoryStorage):
         return super().get(path, start, end)
 
 
-@pytest.mark.parametrize("names, reads", [("xy", 2), ("y", 4)])
-def test_where_the_log_has_whole_rows_only_each_log_is_read_once(names: str, reads: int) -> None:
+@pytest.mark.parametrize("names", ["xy", "y"], ids=["whole rows", "partial rows"])
+def test_each_log_is_read_once(names: str) -> None:
     storage = LogReads()
     table = new_table(9, storage=storage)
     table.upsert(rows({"id": "a", "ts": 5, "x": 50, "y": 50}))
@@ -212,4 +212,4 @@ def test_where_the_log_has_whole_rows_only_each_log_is_read_once(names: str, rea
         table.upsert(rows({"id": "a", "ts": ts, **dict.fromkeys(names, ts)}))
     storage.paths.clear()
     table.upsert(rows({"id": "a", "ts": 1, "x": 10, "y": 10}))
-    assert len(storage.paths) == reads
+    assert len(storage.paths) == 2
