@@ -21,9 +21,15 @@ INLINE = {
     "cluster": {"hoodie.clustering.inline": True, "hoodie.clustering.inline.max.commits": 1},
     "clean": {"hoodie.clean.automatic": True, "hoodie.clean.commits.retained": 1},
 }
+NOT_COMPACTED = {"hoodie.compact.inline.max.delta.commits": 100}
+"""For a write that is rolled back: Apache Hudi compacts after each fifth, and rolls back none before a compaction."""
 TURNS = 10
-LIMIT = "is earlier than the latest compaction"
-"""What Apache Hudi says where it has just compacted its metadata table, and can roll nothing back. A run ends there."""
+LIMITS = {
+    "is earlier than the latest compaction": ("1.0.2", "1.1.1", "1.2.0"),
+    "Index -1 out of bounds for length 0": ("1.0.2",),
+}
+"""What Apache Hudi says where it cannot go on, by release. A run ends there. It has just compacted its metadata table,
+and can roll nothing back; or it cannot read the empty lists of a base file that its own compaction wrote."""
 
 
 class Turns:
@@ -56,7 +62,7 @@ class Turns:
             try:
                 act()
             except ReferenceFailed as refused:
-                if LIMIT in refused.text:
+                if any(text in refused.text for text, releases in LIMITS.items() if self.hudi.version in releases):
                     return
                 raise
             self.check(with_hudi=self.turn % 4 == 1)
@@ -85,7 +91,8 @@ class Turns:
     def they_roll_back(self) -> None:
         self.done.append("Apache Hudi: rollback")
         before = deepcopy(self.shared.model.rows)
-        time = self.shared.hudi_write(self.hudi, "upsert", rows(self.some(), turn=self.turn), **self.options)
+        options = {**self.options, **NOT_COMPACTED}
+        time = self.shared.hudi_write(self.hudi, "upsert", rows(self.some(), turn=self.turn), **options)
         self.hudi.sql(f"CALL rollback_to_instant(table => '{self.name}', instant_time => '{time}')")
         self.shared.model.rows = before
 
