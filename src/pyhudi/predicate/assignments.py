@@ -6,7 +6,8 @@ value it was is refused, and a value that does not fit is an error, never NULL. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -94,75 +95,94 @@ def parse_assignment(value: Any, field: pa.Field, schema: pa.Schema, *, what: st
 
 
 def _given(value: Any, field: pa.Field, what: str) -> pa.Scalar:
-    """A value of Python's in the column's type. PyArrow makes no decimal of a float and no time of a date; casts do."""
-    if (name := _unknown_field(value, field.type)) is not None:
-        raise Invalid(f"{what}: no field {name!r} in column '{field.name}' of type {field.type}, found {value!r}")
+    """A value of Python's in the column's type."""
+    kind = field.type
     try:
-        return value.cast(field.type) if isinstance(value, pa.Scalar) else _made(value, field.type)
+        if not isinstance(value, pa.Scalar):
+            within = Assignment(field, pa.scalar(None), frozenset(), what)
+            return pa.scalar(_plain(value, kind, within), kind)
+        if not _may_be_stored(value.type, kind):
+            raise TypeError(f"expected a value of {kind}, found {value.type}")
+        if types.is_timestamp(value.type):
+            value = value.cast(canonical_type(value.type)) if types.is_string(kind) else value
+        return value.cast(kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        refusal = Invalid(
+        raise Invalid(
             f"{what}: expected SQL text, an expression, or a value that fits column '{field.name}' of type "
-            f"{field.type}, found {value!r}: {error}"
-        )
-        try:
-            found = _inferred(value)
-            are_times = types.is_timestamp(found.type) and types.is_timestamp(field.type)
-            if isinstance(value, pa.Scalar) or types.is_nested(found.type) or are_times:
-                raise refusal from error
-            if not _may_be_stored(found.type, field.type):
-                raise refusal from error
-            return Assignment(field, pa.scalar(None), frozenset(), what)._stored(found)[0]
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise refusal from error
+            f"{kind}, found {value!r}: {error}"
+        ) from error
 
 
-def _made(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value of Python's in a type. Told a type of times, PyArrow takes numbers for counts of its unit, and cuts off
-    what is finer than that unit. So times are made in a finer unit, and cast: a cast refuses both.
+def _plain(value: Any, kind: pa.DataType, within: Assignment) -> Any:
+    """A value of Python's as one that PyArrow stores in a type as it is.
+
+    Told a type, PyArrow takes numbers for times, cuts what is finer than a unit, passes over names that a struct lacks,
+    and ends the process where a map has a null for an entry. So each part of a value is looked at by itself.
+    `within`: the assignment of the whole value.
+    Raises: TypeError, ValueError, OverflowError or pa.ArrowException for a value that the type cannot hold.
     """
-    if types.is_timestamp(kind) or types.is_date(kind):
-        found = _inferred(value)
-        if types.is_timestamp(found.type) and types.is_date(kind) and isinstance(value, datetime):
+    if value is None or (isinstance(value, datetime) and value != value):  # a NaT of pandas
+        return None
+    if types.is_struct(kind):
+        pairs = _pairs(value, kind)
+        if (name := next((one for one, _ in pairs if kind.get_field_index(one) < 0), None)) is not None:
+            raise ValueError(f"no field {name!r} in {kind}")
+        return {name: _plain(below, kind.field(name).type, within) for name, below in pairs}
+    if types.is_map(kind):
+        pairs = _pairs(value, kind)
+        if any(key is None for key, _ in pairs):
+            raise ValueError(f"expected keys in {kind}, found None")
+        return [(_plain(key, kind.key_type, within), _plain(below, kind.item_type, within)) for key, below in pairs]
+    if types.is_list(kind):
+        if not isinstance(value, list | tuple | np.ndarray):
+            raise TypeError(f"expected a list for {kind}, found {type(value).__name__}")
+        return [_plain(below, kind.value_type, within) for below in value]
+
+    stored = _leaf(value, kind, within)
+    is_count = types.is_timestamp(kind) or types.is_date32(kind)
+    return stored.value if is_count else stored.as_py()  # years that Python's times lack are counts, too
+
+
+def _pairs(value: Any, kind: pa.DataType) -> list[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if not isinstance(value, list | tuple) or not all(isinstance(one, tuple) and len(one) == 2 for one in value):
+        raise TypeError(f"expected a dict for {kind}, found {type(value).__name__}")
+    return list(value)
+
+
+def _leaf(value: Any, kind: pa.DataType, within: Assignment) -> pa.Scalar:
+    """A value without parts in a type. PyArrow makes no decimal of a float and no time of a date; casts do."""
+    is_kin = next((one for one in (types.is_timestamp, types.is_date, types.is_time) if one(kind)), None)
+    if is_kin is None and not isinstance(value, np.datetime64 | np.timedelta64):
+        try:
             return pa.scalar(value, kind)
-        is_kin = types.is_timestamp if types.is_timestamp(kind) else types.is_date
-        if not (types.is_null(found.type) or is_kin(found.type)):
-            raise TypeError(f"expected a value of {kind}, found {found.type}")
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            refusal: Exception = error
+    else:
+        refusal = TypeError(f"expected a value of {kind}, found {type(value).__name__}")
+
+    found = _inferred(value)
+    if is_kin is not None and is_kin(found.type):
         return found.cast(kind)[0]
-    fine = with_unit(kind, "ns")
-    if fine == kind:
+    if types.is_date(kind) and isinstance(value, datetime):
         return pa.scalar(value, kind)
-    micros = pa.array([value], with_unit(kind, "us"))
-    if _in_nanos(value, fine, micros).cast(micros.type) != micros:
-        raise TypeError("expected times, found numbers")
-    return micros.cast(kind)[0]
+    if types.is_nested(found.type) or not _may_be_stored(found.type, kind):
+        raise refusal
+    return replace(within, field=within.field.with_type(kind))._stored(found)[0]
 
 
 def _inferred(value: Any) -> pa.Array:
     """An array of this value, in a type that holds all of it."""
-    if isinstance(value, np.datetime64):
+    if isinstance(value, np.datetime64 | np.timedelta64):
         return pa.array(np.array([value]))
-    found = pa.array([value], from_pandas=isinstance(value, datetime))  # a NaT of pandas is null, a NaN is a number
-    return _in_nanos(value, with_unit(found.type, "ns"), found) if types.is_timestamp(found.type) else found
-
-
-def _in_nanos(value: Any, kind: pa.DataType, micros: pa.Array) -> pa.Array:
-    """An array of this value in a type of nanoseconds; `micros` if it is too far from 1970 to have these."""
+    found = pa.array([value])
+    if not types.is_timestamp(found.type):
+        return found
     try:
-        return pa.array([value], kind)
-    except (pa.ArrowInvalid, OverflowError):
-        return micros
-
-
-def _unknown_field(value: Any, kind: pa.DataType) -> str | None:
-    """The first name in a dict for a struct that is none of its fields: PyArrow passes over such."""
-    if types.is_struct(kind) and isinstance(value, dict):
-        for name, below in value.items():
-            found = _unknown_field(below, kind.field(name).type) if kind.get_field_index(name) >= 0 else name
-            if found is not None:
-                return str(found)
-    elif types.is_list(kind) and isinstance(value, list | tuple):
-        return next((name for one in value if (name := _unknown_field(one, kind.value_type)) is not None), None)
-    return None
+        return pa.array([value], with_unit(found.type, "ns"))
+    except (pa.ArrowInvalid, OverflowError):  # too far from 1970 to have nanoseconds
+        return found
 
 
 def _parsed(text: str, schema: pa.Schema, what: str) -> Node:

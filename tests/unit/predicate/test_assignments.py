@@ -3,7 +3,7 @@
 Each value is computed over the same small rows, and compared with what Spark gives for it, or with its refusal.
 """
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -81,6 +81,12 @@ def stored(value: Any, kind: pa.DataType, rows: pa.RecordBatch = ROWS) -> list[A
         (pd.NaT, pa.date32(), [None] * 3),
         ([datetime(2026, 1, 1)], pa.list_(pa.timestamp("ms")), [[datetime(2026, 1, 1)]] * 3),
         ({"a": datetime(9999, 1, 1)}, pa.struct([("a", pa.timestamp("us"))]), [{"a": datetime(9999, 1, 1)}] * 3),
+        ([pd.NaT, date(2026, 1, 1)], pa.list_(pa.date32()), [[None, date(2026, 1, 1)]] * 3),
+        ([np.datetime64("2026-01-01T12:00", "ns")], pa.list_(pa.date32()), [[date(2026, 1, 1)]] * 3),
+        ({"a": time(1, 2)}, pa.struct([("a", pa.time64("us"))]), [{"a": time(1, 2)}] * 3),
+        ({"k": [1, None]}, pa.map_(pa.string(), pa.list_(pa.int32())), [[("k", [1, None])]] * 3),
+        ([("k", utc(2026, 1, 1))], pa.map_(pa.string(), pa.timestamp("ms")), [[("k", datetime(2026, 1, 1))]] * 3),
+        (np.array([1, 2]), pa.list_(pa.int64()), [[1, 2]] * 3),
         (25, pa.string(), ["25"] * 3),
         (date(2026, 1, 1), pa.string(), ["2026-01-01"] * 3),
         ([{"a": 1}], pa.list_(pa.struct([("a", pa.int32())])), [[{"a": 1}]] * 3),
@@ -125,10 +131,25 @@ def test_values_are_stored_in_the_columns_type(value: Any, kind: pa.DataType, ex
         (pd.Timestamp(123_456_789), pa.string(), "Timestamp('1970-01-01 00:00:00.123456789')"),
         (np.datetime64(1, "ns"), pa.timestamp("us"), "would lose data"),
         ({"a": pd.Timestamp(1)}, pa.struct([("a", pa.timestamp("us"))]), "would lose data"),
+        ([datetime(9999, 1, 1), pd.Timestamp(999)], pa.list_(pa.timestamp("us")), "would lose data"),
+        ([5], pa.list_(pa.date32()), "found [5]"),
+        ({"a": 5}, pa.map_(pa.string(), pa.date32()), "found {'a': 5}"),
+        (b"abc", pa.list_(pa.int32()), "expected a list"),
+        ([None], pa.map_(pa.string(), pa.int32()), "expected a dict"),
+        ({None: 1}, pa.map_(pa.string(), pa.int32()), "expected keys"),
+        ([{"a": {None: 1}}], pa.list_(pa.struct([("a", pa.map_(pa.string(), pa.int32()))])), "expected keys"),
+        ([1], pa.struct([("a", pa.int32())]), "expected a dict"),
+        ({"a": {"b": 1}}, pa.struct([("a", pa.int32())]), "found {'a': {'b': 1}}"),
+        (pa.scalar(5), pa.timestamp("us"), "found int64"),
+        (pa.scalar(1.7), pa.bool_(), "found double"),
+        (pa.scalar(9 * 10**18, pa.timestamp("s")), pa.string(), "out of bounds"),
+        (np.datetime64(7, "ps"), pa.int64(), "found np.datetime64"),
+        (np.datetime64("30000-01-01"), pa.int64(), "found np.datetime64"),
+        ([np.timedelta64(5, "s")], pa.list_(pa.int32()), "np.timedelta64"),
         (pc.field("x"), pa.int32(), "x"),
         (pc.field("t"), pa.int32(), "found string; write a CAST"),
     ],
-    ids=lambda value: str(value),
+    ids=repr,
 )
 def test_what_does_not_fit_is_refused_and_named(value: Any, kind: pa.DataType, told: str) -> None:
     with pytest.raises(Invalid) as error:

@@ -156,7 +156,7 @@ def settle_late_rows(log: StoredLog | None, incoming: IncomingRows) -> SettledRo
     if log is None or incoming.is_delete.all():
         return every
     target, rules = log.target, log.reading.rules
-    if not (rules.log_by_ordering and rules.base_by_ordering and rules.keeps_rows_whole):
+    if not (rules.ordering and rules.log_by_ordering and rules.base_by_ordering and rules.keeps_rows_whole):
         return every
 
     filled = [one for one in log.blocks if one.type in DATA_TYPES and (target.is_partial or is_partial(one))]

@@ -20,11 +20,13 @@ BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"
 Row = dict[str, Any]
 
 
-def new_table(version: int, properties: dict[str, str] | None = None, storage: Any = None) -> HudiTable:
+def new_table(
+    version: int, properties: dict[str, str] | None = None, storage: Any = None, ordering: str | None = "ts"
+) -> HudiTable:
     clock = StepClock()
     return HudiTable.create(
-        "", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", table_version=version, schema=SCHEMA,
-        properties={"hoodie.clean.automatic": "false", **(properties or {})}, clock=clock, random=seeded_uuids(1),
+        "", name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ", table_version=version,
+        schema=SCHEMA, properties={"hoodie.clean.automatic": "false", **(properties or {})}, clock=clock, random=seeded_uuids(1),
         storage=storage or MemoryStorage(clock_ms=lambda: clock.ms),
     )  # fmt: skip
 
@@ -188,6 +190,28 @@ def test_rows_are_those_of_one_write_after_the_other(version: int, properties: d
             assert stored(table) == [{name: model[key][name] for name in SCHEMA.names} for key in sorted(model)]
 
     check()
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"},
+        {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.EventTimeAvroPayload"},
+        {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
+    ],
+    ids=lambda value: str(*value.values()).rpartition(".")[2],
+)
+@pytest.mark.parametrize("version", [8, 9])
+def test_by_event_time_without_an_ordering_column_the_later_row_wins(version: int, properties: dict[str, str]) -> None:
+    table = new_table(version, properties, ordering=None)
+    table.upsert(rows({"id": "a", "ts": 5, "x": 5, "y": 5}))
+    table.upsert(rows({"id": "a", "x": 6}))
+    table.upsert(rows({"id": "a", "y": 7}))
+    assert stored(table) == [{"id": "a", "ts": 5, "x": 6, "y": 7}]
+    table.upsert(rows({"id": "a", "ts": 1, "x": 8, "y": 8}))
+    assert stored(table) == [{"id": "a", "ts": 1, "x": 8, "y": 8}]
+    table.compact()
+    assert stored(table) == [{"id": "a", "ts": 1, "x": 8, "y": 8}]
 
 
 class LogReads(MemoryStorage):
