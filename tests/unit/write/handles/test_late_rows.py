@@ -26,8 +26,8 @@ def new_table(
     clock = StepClock()
     return HudiTable.create(
         "", name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ", table_version=version,
-        schema=SCHEMA, properties={"hoodie.clean.automatic": "false", **(properties or {})}, clock=clock, random=seeded_uuids(1),
-        storage=storage or MemoryStorage(clock_ms=lambda: clock.ms),
+        schema=SCHEMA, properties={"hoodie.clean.automatic": "false", **(properties or {})}, clock=clock,
+        random=seeded_uuids(1), storage=storage or MemoryStorage(clock_ms=lambda: clock.ms),
     )  # fmt: skip
 
 
