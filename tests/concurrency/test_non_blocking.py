@@ -154,15 +154,10 @@ def test_a_pending_compaction_of_logs_alone_brings_no_deleted_row_back(version: 
 
     table.upsert(arrow([Row("a", "oslo", 2, 7)]))
 
-    assert sorted(table.scan().to_arrow().select(["id", "v"]).to_pylist(), key=str) == [
-        {"id": "a", "v": 7},
-        {"id": "b", "v": 3},
-    ]
+    expected = [{"id": "a", "v": 7}, {"id": "b", "v": 3}]
+    assert sorted(table.scan().to_arrow().select(["id", "v"]).to_pylist(), key=str) == expected
     table.compact()
-    assert sorted(table.scan().to_arrow().select(["id", "v"]).to_pylist(), key=str) == [
-        {"id": "a", "v": 7},
-        {"id": "b", "v": 3},
-    ]
+    assert sorted(table.scan().to_arrow().select(["id", "v"]).to_pylist(), key=str) == expected
 
 
 def test_the_greater_ordering_value_wins_whoever_completes_first() -> None:

@@ -74,17 +74,16 @@ def _may_be_far(kind: pa.DataType) -> bool:
 
 def in_micros(schema: pa.Schema) -> pa.Schema:
     """The schema with microseconds as the unit of every timestamp, at any depth: the one unit that Spark takes."""
-    return pa.schema([field.with_type(with_unit(field.type, "us")) for field in schema])
+    return pa.schema([field.with_type(_in_micros(field.type)) for field in schema])
 
 
-def with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
-    """The type with this unit for every timestamp in it, at any depth."""
+def _in_micros(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
-        return pa.timestamp(unit, kind.tz)
+        return pa.timestamp("us", kind.tz)
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(with_unit(kind.value_type, unit)))
+        return pa.list_(kind.value_field.with_type(_in_micros(kind.value_type)))
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, kind.item_field.with_type(with_unit(kind.item_type, unit)))
+        return pa.map_(kind.key_type, kind.item_field.with_type(_in_micros(kind.item_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(with_unit(field.type, unit)) for field in kind])
+        return pa.struct([field.with_type(_in_micros(field.type)) for field in kind])
     return kind

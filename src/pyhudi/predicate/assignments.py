@@ -18,7 +18,6 @@ from pyarrow import types
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.time_units import with_unit
 from pyhudi.predicate.casts import can_cast, cast_array
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.predicate.nodes import Node, columns_in, type_of
@@ -103,8 +102,8 @@ def _given(value: Any, field: pa.Field, what: str) -> pa.Scalar:
             return pa.scalar(_plain(value, kind, within), kind)
         if not _may_be_stored(value.type, kind):
             raise TypeError(f"expected a value of {kind}, found {value.type}")
-        if types.is_timestamp(value.type):
-            value = value.cast(canonical_type(value.type)) if types.is_string(kind) else value
+        if types.is_timestamp(value.type) and types.is_string(kind):
+            value = value.cast(canonical_type(value.type))
         return value.cast(kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise Invalid(
@@ -180,7 +179,7 @@ def _inferred(value: Any) -> pa.Array:
     if not types.is_timestamp(found.type):
         return found
     try:
-        return pa.array([value], with_unit(found.type, "ns"))
+        return pa.array([value], pa.timestamp("ns", found.type.tz))
     except (pa.ArrowInvalid, OverflowError):  # too far from 1970 to have nanoseconds
         return found
 

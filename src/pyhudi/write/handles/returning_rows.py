@@ -75,13 +75,14 @@ class StoredLog:
     def blocks(self) -> list[LogBlock]:
         return stored_blocks(self.storage, slice_files(self.file_slice), self.reading)
 
-    @property
+    @cached_property
     def lasting(self) -> list[LogBlock]:
         """The blocks that the log of the next slice holds, once the pending compaction has completed."""
-        if self.compaction is None:
-            return self.blocks
-        completed = self.reading.timeline.completion_times
-        return [one for one in self.blocks if completed.get(at := instant_time(one), at) >= self.compaction]
+        return [one for one in self.blocks if self._outlasts(one)]
+
+    def _outlasts(self, block: LogBlock) -> bool:
+        at = instant_time(block)
+        return self.compaction is None or self.reading.timeline.completion_times.get(at, at) >= self.compaction
 
     @property
     def may_mark_deletes(self) -> bool:
@@ -106,15 +107,14 @@ class StoredLog:
 
         Requests: one for the base file. Memory: as `read_merged`, and the rows of these keys.
         """
-        lasting = self.lasting
-        taken = [one for one in self.blocks if not any(one is other for other in lasting)]
+        taken = [one for one in self.blocks if not self._outlasts(one)]
         needed = self.reading.rules.columns_needed(columns, self.target.schema.names)
         base = self._rows_of(keys, needed, taken)
 
         # Row positions in these blocks are those of the base file of today: none applies to the next one.
         files = replace(slice_files(self.file_slice), base_instant="")
         merged = merge_blocks(
-            iter(base.to_batches()), [*lasting, *own], files, self.reading.rules, self.reading.keys, base.schema,
+            iter(base.to_batches()), [*self.lasting, *own], files, self.reading.rules, self.reading.keys, base.schema,
             as_written=self.reading.as_written,
         )  # fmt: skip
         return self._only(keys, columns, merged)

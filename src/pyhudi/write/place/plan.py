@@ -40,8 +40,7 @@ class FileGroupTask:
     or not, however many. None where keys are looked up.
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
-    to, if it has logs. `slice_logs`: the names of these logs, oldest first. `merging`: a pending service of the group
-    beside which no base file of it may be written.
+    to, if it has logs. `merging`: a pending service of the group beside which no base file of it may be written.
     `compaction`: the requested time of a pending compaction of the group, which will merge the logs of the writes that
     completed before it.
     `source`: as in `FileSlice`.
@@ -61,11 +60,15 @@ class FileGroupTask:
     log: NewLog | None = None
     searched: FileSlice | None = None
     file_slice: FileSlice | None = None
-    slice_logs: tuple[str, ...] = ()
     merging: Instant | None = None
     compaction: str | None = None
     source: SourceFile | None = None
     doubled: "DoubledRows | None" = None
+
+    @property
+    def slice_logs(self) -> tuple[str, ...]:
+        """The names of the logs of the slice that rows are appended to, oldest first."""
+        return () if self.file_slice is None else tuple(log.name.format() for log in self.file_slice.log_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,6 @@ def group_task(
         bucket_id=bucket_id,
         searched=searched,
         file_slice=file_slice if kind is TaskKind.APPEND and file_slice.log_files else None,
-        slice_logs=tuple(log.name.format() for log in file_slice.log_files) if kind is TaskKind.APPEND else (),
         source=file_slice.source,
     )
 
