@@ -12,12 +12,14 @@ from pyhudi.api.handle import TableHandle
 from pyhudi.api.neighbours.library import library
 from pyhudi.api.queries import TimeLike, Where
 from pyhudi.executor import Executor
+from pyhudi.format.timeline.instant_text import INIT_INSTANT
 from pyhudi.predicate import parse_predicate
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.changes.change_plan import ChangePiece, ChangePlan, image_columns, plan_changes
 from pyhudi.table.changes.change_rows import read_piece
 from pyhudi.table.changes.change_texts import TEXT_SCHEMA, as_texts
 from pyhudi.table.changes.incremental import commit_range
+from pyhudi.table.changes.stream_range import stream_range
 from pyhudi.table.read.plan import chosen_columns
 
 if TYPE_CHECKING:
@@ -26,9 +28,19 @@ if TYPE_CHECKING:
 
 
 class ChangeCalls:
-    """The call about change data that a table has."""
+    """The calls about change data, and about following a table, that a table has."""
 
     _handle: TableHandle
+
+    def position(self, *, cdc: bool = False) -> str:
+        """How far one who follows the table can read now: the end of this range, and the start of the next.
+
+        No commit will come to lie before it. It is the newest completion time for `incremental`. For `cdc=True`, and
+        for both on table version 6, ranges are of requested times: then it is the newest one before all writes that
+        are pending, so that it may stay where it is while a write runs. Zeros where the table has no such commit.
+        """
+        snapshot = self._handle.access.snapshot()
+        return stream_range(snapshot, has_changes=cdc).newest(snapshot) or INIT_INSTANT
 
     def cdc(
         self,

@@ -72,12 +72,14 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
     """Refuse a reader that goes back to `until` if files that it would need were cleaned away.
 
     Every clean since then counts, archived and pending ones too: the retention may have changed in between. A clean
-    that keeps a number of versions names no earliest commit; then the deleted files tell. `asked`: what the reader
-    asked for, in words. Requests: one get for each clean since then, and one for each restore. Raises: NotFound.
+    that keeps a number of versions names no earliest commit; then the deleted files tell. They tell, too, of a commit
+    with a savepoint, which cleans keep however old it is. `asked`: what the reader asked for, in words. Requests: one
+    get for each clean since then, and one for each restore. Raises: NotFound.
     """
     deleted: dict[str, set[str]] = {}
+    is_saved = _is_saved(snapshot.timeline, until)
     for clean in _cleans_after(snapshot, until):
-        if clean.earliest is None:
+        if clean.earliest is None or is_saved:
             for partition, own_names in clean.names.items():
                 deleted.setdefault(partition, set()).update(own_names)
         elif until < clean.earliest:
@@ -136,6 +138,12 @@ def refuse_cleaned_of(snapshot: Snapshot, metadata: CommitMetadata, *, undone: C
             is_there = (file_id, instant) in there or file_id in replaced or not file_id
             if not is_there and not any(map(timeline.is_committed, later)):
                 raise NotFound(f"{asked}: its files were cleaned away, such as '{join(partition, name)}'")
+
+
+def _is_saved(timeline: Timeline, until: str) -> bool:
+    """Whether the newest commit that a reader of this moment sees has a savepoint."""
+    newest = max((i.requested for i in timeline.completed_writes if i.requested <= until), default=None)
+    return any(i.action == "savepoint" and i.is_completed and i.requested == newest for i in timeline)
 
 
 def _left(snapshot: Snapshot, partition: str, leaving: Collection[str]) -> set[tuple[str, str]]:
