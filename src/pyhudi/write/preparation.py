@@ -17,6 +17,7 @@ from pyhudi.format.schema.conversion import (
 )
 from pyhudi.format.schema.differences import describe_changes, undone_changes
 from pyhudi.format.struct_fields import column_around, with_fields
+from pyhudi.options.told_names import listed
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -27,6 +28,7 @@ from pyhudi.write.input.file_limits import refuse_unfit_for_hfile, refuse_unfit_
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
 from pyhudi.write.input.left_out import with_path_texts
+from pyhudi.write.input.lost_digits import tell_of_lost_digits
 from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
 from pyhudi.write.input.pinned_columns import refuse_dropping
 from pyhudi.write.input.schema import (
@@ -184,6 +186,7 @@ def _checked_columns(
             refuse_dropping(snapshot, text)
         columns_of_write(snapshot, text, UNREQUESTED)  # refuses columns that have no place in a history
         schema = arrow_from_avro(text)
+        tell_of_lost_digits(snapshot.schema, schema, table_name=config.name)
         if is_partial:
             refuse_unreadable_parts(incoming, table, table_rules(snapshot, snapshot.schema))
             schema = pa.schema([field for field in schema if field.name in incoming.names])
@@ -230,5 +233,5 @@ def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema,
                     )
                 raise Invalid(
                     f"table '{config.name}': {what} column '{name}' is missing from the input, which has "
-                    f"{', '.join(schema.names)}"
+                    f"{listed(schema.names)}"
                 )
