@@ -1,14 +1,15 @@
 """What the calls of a table share: how it is reached, the options of its handle, and a writer's turn at it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_participants, locked_access
 from pyhudi.api.own_names import load_named
 from pyhudi.executor import Executor
+from pyhudi.metrics.measuring import told
 from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.table.view.snapshot import Snapshot
@@ -18,6 +19,8 @@ from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 
 def prepare_call(
@@ -96,6 +99,10 @@ class TableHandle:
             wait_ms=settings.lock_wait_ms if wait_ms is None else wait_ms,
             goes_on=goes_on,
         )
+
+    def told(self, service: str, run: Callable[[], T]) -> T:
+        """Run a service, and tell listeners if it does something, or fails."""
+        return told(self.access.location.uri, service, run)()
 
     def access_through(self, spark: "SparkSession | None") -> TableAccess:
         """How the table is reached by a call that runs on this Spark session; None: in this process."""

@@ -44,9 +44,11 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete the metadata table. The data stay; readers list the storage until the next write makes it anew."""
-    if not yes and not typer.confirm(f"Delete the metadata table of {path}?", err=True):
-        typer.echo("Nothing was deleted.", err=True)
-        return
+    output = Output(json)
+    with output.errors():
+        if not yes and not output.confirm(f"Delete the metadata table of {path}?"):
+            typer.echo("Nothing was deleted.", err=True)
+            return
     _change(path, storage_option, json, lambda metadata: metadata.delete(options=pairs(option, option="--option")))
 
 
@@ -129,10 +131,13 @@ def lookup(
     keys: Annotated[
         list[str],
         typer.Argument(
-            help="Keys: partition paths or __all_partitions__ of `files`, record keys, values of a secondary index."
+            help="Keys of the metadata partition: of `files` partition paths or __all_partitions__, of `record_index` "
+            "record keys, of a secondary index values."
         ),
     ],
-    partition: Annotated[str, typer.Option("--partition", help="The metadata partition to look in.")] = "files",
+    partition: Annotated[
+        str, typer.Option("--partition", help="The metadata partition to look in; `files` unless given.")
+    ] = "files",
     storage_option: StorageOptions = None,
     json: Json = False,
 ) -> None:
@@ -145,7 +150,7 @@ def lookup(
             output.document(found)
         else:
             for key, record in found.items():
-                output.line(f"{key}: {'-' if record is None else ''}")
+                output.line(f"{key}: " if record is not None else f"{key}: not in metadata partition '{partition}'")
                 for name, value in (record or {}).items():
                     _show_entry(output, name, value)
 

@@ -24,5 +24,9 @@ def options(
         if json:
             output.document([asdict(each) for each in found])
             return
+        if not found:
+            of = "" if verdict is None else f" of verdict {verdict.value}"
+            output.line(f"No name{of} contains '{containing}'." if containing else f"There is no name{of}.")
+            return
         rows = [(each.name, each.verdict.value, ", ".join(each.accepts), each.reason) for each in found]
         output.table(None, ("option", "verdict", "accepts", "why"), rows)

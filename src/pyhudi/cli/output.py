@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,6 +74,20 @@ class Output:
         """Print a warning to standard error, for people and programs alike."""
         typer.echo(printable(f"warning: {text}"), err=True)
 
+    def confirm(self, question: str) -> bool:
+        """Ask at the terminal whether to go on. An end of the answer, such as Ctrl-D, is a no.
+
+        Raises: Invalid where there is nobody to ask, and for a program, which gets one JSON document and no question.
+        """
+        if self.is_json or not can_ask():
+            why = "--json answers with one document" if self.is_json else "there is no terminal"
+            raise Invalid(f"this asks first ('{question}'), and {why}: give --yes")
+        try:
+            return typer.confirm(printable(question), err=True)
+        except typer.Abort:
+            typer.echo(err=True)
+            return False
+
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show a progress bar on standard error, if that is a terminal.
@@ -102,6 +117,11 @@ class Output:
             typer.echo(printable(f"{type(error).__name__}: {error}"), err=True)
         code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), OTHER_ERROR)
         raise typer.Exit(code) from error
+
+
+def can_ask() -> bool:
+    """Whether somebody at a terminal can answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def printable(text: str) -> str:

@@ -44,6 +44,7 @@ def service(
     shown: dict[tuple[str, str], tuple[str, str]] = {}
 
     def show(report: "ServiceReport") -> None:
+        """At each change."""
         if keep is not None:
             keep(report)
         if not json:
@@ -55,7 +56,7 @@ def service(
         report = run(
             paths, services=only, options=pairs(option, option="--option"),
             storage_options=pairs(storage_option, option="--storage-option"),
-            interval_s=interval, once=once, dry_run=dry_run, stop=_stopped_by_signals(), on_change=show,
+            interval_s=interval, once=once, dry_run=dry_run, stop=_stopped_by_signals(), on_change=show, on_round=keep,
         )  # fmt: skip
 
     if keep is not None:
@@ -84,11 +85,16 @@ def _stopped_by_signals() -> threading.Event:
 
 
 def _show_changes(output: Output, report: "ServiceReport", shown: dict[tuple[str, str], tuple[str, str]]) -> None:
-    """Print what services did, and what was in their way, when it changes. Nothing is printed of idle ones."""
+    """Print what services did, and what was in their way, when it changes.
+
+    Of idle ones nothing is printed, unless one had begun and found nothing to do.
+    """
     for uri, found in report.tables.items():
         for one in found:
-            now = one.state.value, one.reason
-            if shown.get((uri, one.service)) != now and one.state not in ("idle", "due"):
+            now, before = (one.state.value, one.reason), shown.get((uri, one.service), ("", ""))
+            if one.state == "idle" and before[0] == "running":
+                output.line(f"{uri}: {one.service.value} found nothing to do: {one.reason}")
+            elif before != now and one.state not in ("idle", "due"):
                 made = f" as {one.requested}" if one.state == "done" and one.requested else ""
                 output.line(f"{uri}: {one.service.value} {one.state.value}{made}: {one.reason}")
             shown[uri, one.service] = now

@@ -89,7 +89,9 @@ class LockFreed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ServiceDone(Event):
-    """A service has done something. `service`: such as `clean`. `figures`: the numbers of its result, by name."""
+    """A service has done something. `service`: such as `clean`. `requested`: the newest action that it completed.
+    `figures`: the numbers of its results, by name.
+    """
 
     service: str
     duration_ms: int

@@ -113,11 +113,21 @@ def _run_told(uri: str, service: str, run: Callable[[], T]) -> T:
         tell(ServiceFailed(uri, service, type(error).__name__, elapsed_ms(start)))
         raise
 
-    figures = _figures(result)
-    requested = getattr(result, "requested", None)
-    if requested is not None or any(figures.values()):
-        tell(ServiceDone(uri, service, elapsed_ms(start), requested, figures))
+    done = [one for one in (result if isinstance(result, tuple) else (result,)) if _has_done(one)]
+    if done:
+        figures: dict[str, int] = {}
+        for one in done:
+            for name, value in _figures(one).items():
+                figures[name] = figures.get(name, 0) + value
+        tell(ServiceDone(uri, service, elapsed_ms(start), getattr(done[-1], "requested", None), figures))
     return result
+
+
+def _has_done(result: object) -> bool:
+    """Whether a service has done something. What it has only planned has a requested time, and has not completed."""
+    if getattr(result, "requested", None) is not None:
+        return getattr(result, "completed", "") is not None
+    return any(_figures(result).values())
 
 
 def _figures(result: object) -> dict[str, int]:

@@ -172,7 +172,7 @@ def cluster_after_turn(
         if not clustering.may_be_due(own, snapshot()):
             return
         if settings.is_inline:
-            clustering.run_clusterings(own, is_asked=False)
+            told(uri, "clustering", lambda: clustering.run_clusterings(own, is_asked=False))()
         else:
             clustering.schedule_clustering(own, is_asked=False)
 

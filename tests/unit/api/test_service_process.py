@@ -255,7 +255,7 @@ def test_an_error_of_on_change_ends_nothing_and_is_logged_once(
     assert states(report)["compaction"] == "done"
     assert len(heard) > 1
     assert [one.getMessage() for one in caplog.records] == [
-        "on_change failed, and is tried again at the next change: OSError: disk full"
+        "on_change failed, and is tried again the next time: OSError: disk full"
     ]
 
 
@@ -267,7 +267,7 @@ def test_an_odd_error_of_on_change_ends_nothing(
         raise error
 
     pyhudi.services.run(a_table(tmp_path / "t"), options=KEEPS_FEW, once=True, on_change=fail)
-    (line,) = [line for line in caplog.messages if "at the next change" in line]
+    (line,) = [line for line in caplog.messages if "the next time" in line]
     assert error.__qualname__ in line
 
 

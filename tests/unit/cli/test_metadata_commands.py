@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from pyhudi import HudiTable
 from pyhudi.api.metadata import perf
+from pyhudi.cli import output
 from pyhudi.cli.app import app
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.metadata.store.files_partition import MetadataListing
@@ -96,6 +97,7 @@ def test_lookup_shows_a_record_and_tells_of_keys_that_are_not_there(golden: Gold
     assert found["__all_partitions__"] == {"partitions": ["p1", "p2", "p3"]}
     assert {f"p1/{name}" for name in found["p1"]["files"]} == {f for f in data_files(path) if f.startswith("p1/")}
     assert ask("lookup", path, "p9", code=1) == {"p9": None}
+    assert run("lookup", path, "p9", code=1).stdout == "p9: not in metadata partition 'files'\n"
     key = pq.read_table(one_file(path, "p1/*.parquet"), columns=["_hoodie_record_key"]).column(0)[0].as_py()
     located = ask("lookup", path, key, "--partition", "record_index")[key]["locations"]
     assert [(row["partition"], len(row["file_id"])) for row in located] == [("p1", 38)]
@@ -209,9 +211,11 @@ def test_create_heals_what_validate_finds(own_copy: Path) -> None:
     assert ask("validate", own_copy)["is_valid"]
 
 
-def test_delete_asks_then_readers_list_the_storage(own_copy: Path) -> None:
+def test_delete_asks_then_readers_list_the_storage(own_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "can_ask", lambda: True)
     expected = data_files(own_copy)
-    assert "Nothing was deleted" in run("delete", own_copy, answer="n\n").stderr
+    for answer in ("n\n", ""):
+        assert "Nothing was deleted" in run("delete", own_copy, answer=answer).stderr
     assert (own_copy / ".hoodie" / "metadata").exists()
 
     assert "none (before: files)" in run("delete", own_copy, answer="y\n").stdout
@@ -220,6 +224,23 @@ def test_delete_asks_then_readers_list_the_storage(own_copy: Path) -> None:
     listed = ask("list-files", own_copy, "--from-storage")
     assert {f"{f['partition']}/{f['name']}" for f in listed["files"]} >= set(expected)
     assert HudiTable.open(own_copy).scan().to_arrow().num_rows > 0
+
+
+def test_what_asks_names_the_option_where_nobody_can_answer(own_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run("delete", own_copy, answer="y\n", code=2)
+    assert told.stdout == ""
+    assert told.stderr == (
+        f"Invalid: this asks first ('Delete the metadata table of {own_copy}?'), and there is no terminal: give --yes\n"
+    )
+
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    told = run("delete", own_copy, "--json", answer="y\n", code=2)
+    assert told.stdout == ""
+    assert json.loads(told.stderr)["error"] == "Invalid"
+    assert "give --yes" in json.loads(told.stderr)["message"]
+
+    assert (own_copy / ".hoodie" / "metadata").exists()
+    assert ask("delete", own_copy, "--yes")["after"] == []
 
 
 def test_update_makes_a_missing_one_and_the_next_write_keeps_it(own_copy: Path) -> None:

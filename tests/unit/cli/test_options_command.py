@@ -27,5 +27,12 @@ def test_people_see_the_reason() -> None:
     assert "harmless" in result.stdout
 
 
+def test_a_text_that_no_name_contains_is_told() -> None:
+    for verdict, of in (((), ""), (("--verdict", "refused"), " of verdict refused")):
+        result = RUNNER.invoke(app, ["options", "nosuchthing", *verdict])
+        assert (result.exit_code, result.stdout) == (0, f"No name{of} contains 'nosuchthing'.\n")
+    assert json.loads(RUNNER.invoke(app, ["options", "nosuchthing", "--json"]).stdout) == []
+
+
 def test_an_unknown_verdict_is_an_error() -> None:
     assert RUNNER.invoke(app, ["options", "--verdict", "ignored"]).exit_code == 2

@@ -51,7 +51,7 @@ class ClusteringCalls:
         where a write that completed meanwhile changed one of its file groups.
         """
         job = _asked_job(self._handle, partitions, options, spark)
-        return run_clusterings(job, is_asked=True)
+        return self._handle.told("clustering", lambda: run_clusterings(job, is_asked=True))
 
     def schedule_clustering(
         self, *, partitions: Iterable[str] | None = None, options: Mapping[str, object] | None = None
@@ -80,7 +80,7 @@ class ClusteringCalls:
             access = self._handle.access
             pending = pending_clusterings(access.snapshot())
             only = asked_plans(pending, instants, uri=access.location.uri, service="clustering")
-        return run_clusterings(job, is_asked=True, plans=False, only=only)
+        return self._handle.told("clustering", lambda: run_clusterings(job, is_asked=True, plans=False, only=only))
 
 
 def clustering_job(

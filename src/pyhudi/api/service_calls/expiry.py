@@ -19,4 +19,4 @@ class ExpiryCalls:
         compaction or clustering is pending. `dry_run`: only say what would go. It runs after writes by itself where
         `hoodie.partition.ttl.inline` is true. Raises: Conflict while another writer holds the table.
         """
-        return writes.expire_partitions(self._handle, options, dry_run=dry_run)
+        return self._handle.told("expiry", lambda: writes.expire_partitions(self._handle, options, dry_run=dry_run))

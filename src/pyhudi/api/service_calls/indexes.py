@@ -87,7 +87,7 @@ class IndexCalls:
 
         Raises: as `build_index`.
         """
-        return run_planned(self._handle, options, spark)
+        return self._handle.told("indexing", lambda: run_planned(self._handle, options, spark))
 
     def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
         """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
@@ -103,7 +103,8 @@ def build(
     handle: TableHandle, call: IndexCall, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> IndexResult:
     """As `HudiTable.build_index`."""
-    return build_index(*_asked(handle, call, options, spark))
+    job, request = _asked(handle, call, options, spark)
+    return handle.told("indexing", lambda: build_index(job, request))
 
 
 def schedule(handle: TableHandle, call: IndexCall, options: Mapping[str, object] | None) -> IndexResult:

@@ -7,7 +7,6 @@ from pyhudi.api import frames
 from pyhudi.api.access import attempt_number
 from pyhudi.api.handle import TableHandle
 from pyhudi.engine.local.executors import LocalSliceWork
-from pyhudi.metrics.measuring import told
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
@@ -97,7 +96,7 @@ def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanRes
     _, merged, settings = handle.prepare(options)
     job = clean_job(handle, handle.access, settings, CleanSettings.from_options(merged))
     waits = TRIGGER_COMMITS in merge_options(write=options, opened=None, table={})
-    return told(handle.access.location.uri, "clean", lambda: run_cleans(job, is_asked=not waits))()
+    return handle.told("clean", lambda: run_cleans(job, is_asked=not waits))
 
 
 def clean_job(handle: TableHandle, access: TableAccess, settings: WriteSettings, clean: CleanSettings) -> CleanJob:
@@ -116,7 +115,7 @@ def archive(handle: TableHandle, options: Mapping[str, object] | None) -> Archiv
     _, merged, settings = handle.prepare(options)
     what = ArchiveSettings.from_options(merged)
     open_session, clock = (lambda: handle.session(settings, what.clean, "archive")), handle.access.clock
-    return told(handle.access.location.uri, "archive", lambda: run_archive(open_session, what, clock))()
+    return handle.told("archive", lambda: run_archive(open_session, what, clock))
 
 
 def compact(
@@ -129,13 +128,12 @@ def compact(
 ) -> CompactionResult:
     """As `HudiTable.compact`, or `HudiTable.log_compact`."""
     job = asked_job(handle, kind, options, spark)
-    uri = handle.access.location.uri
     only = None
     if instants is not None:
         pending = pending_compactions(handle.access.snapshot().timeline, kind)
-        only = asked_plans(pending, instants, uri=uri, service=kind.value)
+        only = asked_plans(pending, instants, uri=handle.access.location.uri, service=kind.value)
     service = "compaction" if kind is CompactionKind.BASE else "logcompaction"
-    return told(uri, service, lambda: run_compactions(job, is_asked=True, plans=only is None, only=only))()
+    return handle.told(service, lambda: run_compactions(job, is_asked=True, plans=only is None, only=only))
 
 
 def schedule(handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None) -> CompactionResult:

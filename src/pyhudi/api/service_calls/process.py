@@ -16,7 +16,6 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid, hide_secrets
 from pyhudi.metrics.events import Backlog
 from pyhudi.metrics.listeners import is_listening, tell
-from pyhudi.metrics.measuring import told
 from pyhudi.options.arguments import several_texts
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import run_archive
@@ -29,6 +28,7 @@ from pyhudi.services.rounds.due import Due, Look, Service, find_due, plans_new
 from pyhudi.services.rounds.loop import Rounds, Served, ServiceStatus, State, Told
 from pyhudi.services.rounds.telling import ErrorsLogged
 from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.write.file_settings import base_file_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,6 +90,7 @@ def run(
     dry_run: bool = False,
     stop: Stop | None = None,
     on_change: Callable[[ServiceReport], None] | None = None,
+    on_round: Callable[[ServiceReport], None] | None = None,
     spark: "SparkSession | None" = None,
 ) -> ServiceReport:
     """Look after tables beside their writers: carry out the services that are due, round after round.
@@ -99,14 +100,15 @@ def run(
     and `options` have on. What is pending of a service is carried out in any case. `interval_s`: seconds between two
     rounds. `once`: one round. `dry_run`: one round that only says what is due, and why the rest is not. `stop`: ends
     the run when it is set; a service that is running is finished first. `on_change`: gets the report each time that a
-    service changes its state. `spark`: the session on whose cluster compactions and clusterings run.
+    service changes its state or fails once more. `on_round`: gets it after each round. `spark`: the session on whose
+    cluster compactions and clusterings run.
 
     Errors of services and tables do not end the run: they are in the report, are logged, and are tried again. Errors
-    of `on_change` are logged. Any number of processes may look after one table. Without `once` and `stop` it runs until
-    it is interrupted.
+    of `on_change` and `on_round` are logged. Any number of processes may look after one table. Without `once` and
+    `stop` it runs until it is interrupted.
     Raises: NotFound for a path without a table; Invalid for an unknown service or a bad option, before the first round.
     """
-    _check_course(interval_s, stop, on_change)
+    _check_course(interval_s, stop, {"on_change": on_change, "on_round": on_round})
     named = _services(services)
     chosen = tuple(Service) if services is None else named
     served = [_Served(table, named, options, spark) for table in _opened(tables, storage_options)]
@@ -116,7 +118,7 @@ def run(
         return ServiceReport(rounds=1, tables={one.uri: one.found(chosen) for one in served})
 
     ends: Stop = stop if stop is not None else threading.Event()
-    return _run(served, chosen, ends, interval_s, once=once, on_change=on_change)
+    return _run(served, chosen, ends, interval_s, once=once, on_change=on_change, on_round=on_round)
 
 
 def _run(
@@ -127,6 +129,7 @@ def _run(
     *,
     once: bool,
     on_change: Callable[[ServiceReport], None] | None,
+    on_round: Callable[[ServiceReport], None] | None,
 ) -> ServiceReport:
     def report() -> ServiceReport:
         found = {
@@ -136,6 +139,7 @@ def _run(
         return ServiceReport(rounds=rounds.count, tables=found)
 
     tell_all = None if on_change is None else ErrorsLogged(on_change, "on_change")
+    tell_round = None if on_round is None else ErrorsLogged(on_round, "on_round")
     told_of: Told = (lambda uri, status: None) if tell_all is None else (lambda uri, status: tell_all(report()))
     rounds = Rounds(
         served, chosen, served[0].clock,
@@ -143,12 +147,14 @@ def _run(
     )  # fmt: skip
     while not ends.is_set():
         rounds.round()
+        if tell_round is not None:
+            tell_round(report())
         if once or ends.wait(interval_s):
             break
     return report()
 
 
-def _check_course(interval_s: float, stop: object, on_change: object) -> None:
+def _check_course(interval_s: float, stop: object, told: Mapping[str, object]) -> None:
     """Raises: Invalid for what cannot say how a run goes."""
     is_number = isinstance(interval_s, int | float) and not isinstance(interval_s, bool)
     if not is_number or not 0 < interval_s <= INTERVAL_MAX_S:
@@ -157,8 +163,9 @@ def _check_course(interval_s: float, stop: object, on_change: object) -> None:
         )
     if stop is not None and not (callable(getattr(stop, "is_set", None)) and callable(getattr(stop, "wait", None))):
         raise Invalid(f"stop={stop!r}: expected a threading.Event, or what acts like one, found {type(stop).__name__}")
-    if on_change is not None and not callable(on_change):
-        raise Invalid(f"on_change={on_change!r}: expected a function, found {type(on_change).__name__}")
+    for name, call in told.items():
+        if call is not None and not callable(call):
+            raise Invalid(f"{name}={call!r}: expected a function, found {type(call).__name__}")
 
 
 def _services(given: Iterable[str] | None) -> tuple[Service, ...]:
@@ -220,17 +227,21 @@ class _Served:
         life = LifeTerms(access.guard, access.clock.now_ms(), settings.heartbeat.expires_ms)
         look = Look(
             snapshot=snapshot, settings=AfterCommitSettings.from_options(merged), wanted=self._named,
-            bucket_options=settings.bucket_options, life=life,
+            base_files=base_file_settings(settings), bucket_options=settings.bucket_options,
+            new_uuid=access.new_uuid, life=life,
         )  # fmt: skip
         return find_due(look, services)
 
     def carry_out(self, service: Service) -> Served:
-        result = told(self.uri, _TOLD_AS.get(service, service.value), lambda: self._run(service))()
+        result = self._handle.told(_TOLD_AS.get(service, service.value), lambda: self._run(service))
         if isinstance(result, tuple):  # of rollbacks, which state no reason, or index builds
             if not result:
                 return Served(None, "nothing was left to do")
             return Served(result[-1].requested, getattr(result[-1], "reason", ""))
-        return Served(getattr(result, "requested", None), result.reason)  # an archival has no instant
+        reason: str = result.reason
+        if reason and (given_up := getattr(result, "given_up", ())):
+            reason = f"{', '.join(given_up)} was given up, as its file groups have changed; {reason}"
+        return Served(getattr(result, "requested", None), reason)  # an archival has no instant
 
     def _run(self, service: Service) -> Any:
         """The result of the calls of the same name."""

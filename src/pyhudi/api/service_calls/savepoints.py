@@ -22,8 +22,12 @@ def put(
     for name, text in (("user", user), ("comment", comment)):
         if not (isinstance(text, str) and is_utf8(text)):
             raise Invalid(f"savepoint: expected text that UTF-8 can spell as its {name}, found {text!r}")
-    with _turn(handle, "savepoint", options) as session:
-        return put_savepoint(session, instant, user=user, comment=comment)
+
+    def run() -> Savepoint:
+        with _turn(handle, "savepoint", options) as session:
+            return put_savepoint(session, instant, user=user, comment=comment)
+
+    return handle.told("savepoint", run)
 
 
 def delete(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> Savepoint:
@@ -36,15 +40,23 @@ def delete(handle: TableHandle, instant: str, options: Mapping[str, object] | No
 def restore(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> RestoreResult:
     """As `HudiTable.restore`."""
     _refuse_no_text(instant, "restore")
-    with _turn(handle, "restore", options, takes_over=instant) as session:
-        return restore_table(session, instant)
+
+    def run() -> RestoreResult:
+        with _turn(handle, "restore", options, takes_over=instant) as session:
+            return restore_table(session, instant)
+
+    return handle.told("restore", run)
 
 
 def rollback(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> RollbackResult:
     """As `HudiTable.rollback`."""
     _refuse_no_text(instant, "rollback")
-    with _turn(handle, "rollback", options, takes_back=instant) as session:
-        return roll_back_write(session, instant)
+
+    def run() -> RollbackResult:
+        with _turn(handle, "rollback", options, takes_back=instant) as session:
+            return roll_back_write(session, instant)
+
+    return handle.told("rollback", run)
 
 
 def _refuse_no_text(instant: object, call: str) -> None:

@@ -8,7 +8,6 @@ from pyhudi.api.service_calls.clustering import ClusteringCalls
 from pyhudi.api.service_calls.indexes import IndexCalls
 from pyhudi.api.service_calls.jobs import ServiceCalls
 from pyhudi.errors import Conflict, Invalid
-from pyhudi.metrics.measuring import told
 from pyhudi.services.clean.settings import TRIGGER_COMMITS, CleanSettings
 from pyhudi.services.upgrade.path import find_version, is_later
 from pyhudi.services.upgrade.run import (
@@ -89,10 +88,10 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
             )
         steps = steps_in_words(snapshot, target, self._handle.callers_options(options))
         if steps and not dry_run:
-            told(self._handle.access.location.uri, what, lambda: self._carry_out(target, options))()
+            self._handle.told(what, lambda: self._carry_out(target, options))
         return VersionResult(before.number, target.number, steps, is_dry_run=dry_run)
 
-    def _carry_out(self, target: TableVersion, options: Mapping[str, object] | None) -> None:
+    def _carry_out(self, target: TableVersion, options: Mapping[str, object] | None) -> VersionChange:
         self._finish_pending(options)
         if find_log_out_of_place(self._handle.access.snapshot(), target):
             self.clean(options={**(options or {}), **_NEWEST_SLICES})
@@ -101,6 +100,7 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
         with self._handle.session(settings, clean, f"version {target}", is_write=False, undoes_dead=True) as session:
             change = change_version(session, target)
         self._finish(change, options)
+        return change
 
     def _finish_pending(self, options: Mapping[str, object] | None) -> None:
         """Finish what is pending, and merge every log."""

@@ -62,37 +62,56 @@ def schedule(
     before the plan is put; a caller that runs the clustering at once claims it here.
 
     The guard is held, so no write completes between the plan and its instant. A write that runs meanwhile may still be
-    about to change a file group of the plan; it is refused when it completes. Requests: one listing per partition that
-    is looked into, one get per pending service, and what the trigger reads.
+    about to change a file group of the plan; it is refused when it completes. Requests: as `new_plan`.
     """
-    snapshot, clock = session.snapshot, session.access.clock
-    refuse_unsortable(snapshot.schema_with_meta, settings.sort_columns, settings.curve)
-    if not is_asked and (early := why_not_due(snapshot, settings)):
-        return Scheduled(reason=early)
-
-    taken = read_pending_groups(snapshot.storage, snapshot.timeline)
-    hour = datetime.fromtimestamp(clock.now_ms() / 1_000, UTC).astimezone(snapshot.zone).hour
-    known = snapshot.listing.partitions()
-    chosen = partitions_to_cluster(
-        known if partitions is None else [path for path in known if path in set(partitions)], settings, hour=hour
-    )
-    sizing = Sizing(_root(session.access.location.uri), base_files.file_size_max_bytes)
-    if rings is None:
-        plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
-    else:
-        plan = plan_rings(
-            snapshot, chosen, settings, base_files.file_size_max_bytes, sizing,
-            taken=taken, new_uuid=session.access.new_uuid,
-        )  # fmt: skip
-
-    if not plan.input_groups:
-        return Scheduled(reason=_why_empty(chosen, taken))
+    snapshot, access = session.snapshot, session.access
+    plan = new_plan(
+        snapshot, settings, base_files, partitions=partitions, rings=rings, now_ms=access.clock.now_ms(),
+        new_uuid=access.new_uuid, is_asked=is_asked,
+    )  # fmt: skip
+    if isinstance(plan, str):
+        return Scheduled(reason=plan)
 
     action = snapshot.config.layout.kind.clustering
     instant = Instant(session.table.issue_instant(), action, "REQUESTED")
     session.table.confirm()
     claim(instant.requested)
     return Scheduled(instant=session.table.request(instant, encode_requested_replace(requested(plan))), plan=plan)
+
+
+def new_plan(
+    snapshot: Snapshot,
+    settings: ClusteringSettings,
+    base_files: BaseFileSettings,
+    *,
+    partitions: Sequence[str] | None,
+    rings: BucketFacts | None,
+    now_ms: int,
+    new_uuid: Callable[[], str],
+    is_asked: bool,
+) -> ClusteringPlan | str:
+    """The plan of a new clustering; or, in words, why there is nothing to do. Nothing is changed.
+
+    `partitions`, `rings`, `is_asked`: as in `schedule`. Requests: what the trigger reads; where a clustering is due by
+    it, also one listing per partition that is looked into, and one get per pending service.
+    """
+    refuse_unsortable(snapshot.schema_with_meta, settings.sort_columns, settings.curve)
+    if not is_asked and (early := why_not_due(snapshot, settings)):
+        return early
+
+    taken = read_pending_groups(snapshot.storage, snapshot.timeline)
+    hour = datetime.fromtimestamp(now_ms / 1_000, UTC).astimezone(snapshot.zone).hour
+    known = snapshot.listing.partitions()
+    chosen = partitions_to_cluster(
+        known if partitions is None else [path for path in known if path in set(partitions)], settings, hour=hour
+    )
+    new_base = base_files.file_size_max_bytes
+    sizing = Sizing(_root(snapshot.storage.location.uri), new_base)
+    if rings is None:
+        plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
+    else:
+        plan = plan_rings(snapshot, chosen, settings, new_base, sizing, taken=taken, new_uuid=new_uuid)
+    return plan if plan.input_groups else _why_empty(chosen, taken)
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:

@@ -1,6 +1,6 @@
 """What a compaction reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -82,37 +82,15 @@ def schedule(
     before the plan is put; a caller that runs the compaction at once claims it here.
 
     The guard is held, so no delta commit completes between the plan and its instant. Every log in the plan therefore
-    belongs to a delta commit that completed earlier. Requests: one listing per partition that the strategy looks into,
-    one get per pending service and, for a log compaction, one get per log file.
+    belongs to a delta commit that completed earlier. Requests: as `new_plan`.
     """
-    snapshot, now_ms = session.snapshot, session.access.clock.now_ms()
-    if busy := _why_busy(snapshot, kind):
-        return Scheduled(reason=busy)
-
-    taken = read_pending_groups(snapshot.storage, snapshot.timeline)
-    partitions = snapshot.listing.partitions()
-    new_base = base_files.file_size_max_bytes
-
-    if kind is CompactionKind.BASE:
-        early = why_not_due(snapshot.timeline, settings, now_ms=now_ms, zone=snapshot.zone)
-        if early and not is_asked:
-            return Scheduled(reason=early)
-        today = datetime.fromtimestamp(now_ms / 1_000, UTC).astimezone(snapshot.zone).date()
-        chosen = partitions_to_compact(partitions, settings, today=today)
-        plan = plan_compaction(_slices(snapshot, chosen), settings, taken=taken, new_base_size_bytes=new_base)
-    else:
-        early = why_logs_not_due(snapshot.timeline, settings.log_blocks_min)
-        if early and not is_asked:
-            return Scheduled(reason=early)
-        reading = _reading(snapshot)
-        _refuse_unfit_rules(snapshot, reading)
-        plan = plan_log_compaction(
-            _slices(snapshot, partitions), taken=taken, new_base_size_bytes=new_base,
-            is_worth_it=lambda file_slice: _is_worth_log_compaction(snapshot, file_slice, reading, settings),
-        )  # fmt: skip
-
-    if not plan.operations:
-        return Scheduled(reason=_why_empty(taken))
+    snapshot = session.snapshot
+    plan = new_plan(
+        snapshot, kind, settings, base_files, running=running_writes(snapshot),
+        now_ms=session.access.clock.now_ms(), is_asked=is_asked,
+    )  # fmt: skip
+    if isinstance(plan, str):
+        return Scheduled(reason=plan)
 
     instant = Instant(session.table.issue_instant(), kind.value, "REQUESTED")
     session.table.confirm()
@@ -123,14 +101,55 @@ def schedule(
     return Scheduled(instant=session.table.request(instant, content), plan=plan)
 
 
-def _why_busy(snapshot: Snapshot, kind: CompactionKind) -> str:
+def new_plan(
+    snapshot: Snapshot, kind: CompactionKind, settings: CompactionSettings, base_files: BaseFileSettings,
+    *, running: Sequence[Instant], now_ms: int, is_asked: bool,
+) -> CompactionPlan | str:  # fmt: skip
+    """The plan of a new compaction; or, in words, why there is nothing to do. Nothing is changed.
+
+    `running`: the writes that have not completed, see `running_writes`. `is_asked`: as in `schedule`.
+    Requests: none where the trigger says that none is due; else one listing per partition that the strategy looks into,
+    one get per pending service and, for a log compaction, one get per log file.
+    """
+    if busy := _why_busy(snapshot, kind, running):
+        return busy
+    match kind:
+        case CompactionKind.BASE:
+            early = why_not_due(snapshot.timeline, settings, now_ms=now_ms, zone=snapshot.zone)
+        case CompactionKind.LOG:
+            early = why_logs_not_due(snapshot.timeline, settings.log_blocks_min)
+    if early and not is_asked:
+        return early
+
+    taken = read_pending_groups(snapshot.storage, snapshot.timeline)
+    partitions = snapshot.listing.partitions()
+    new_base = base_files.file_size_max_bytes
+    if kind is CompactionKind.BASE:
+        today = datetime.fromtimestamp(now_ms / 1_000, UTC).astimezone(snapshot.zone).date()
+        chosen = partitions_to_compact(partitions, settings, today=today)
+        plan = plan_compaction(_slices(snapshot, chosen), settings, taken=taken, new_base_size_bytes=new_base)
+    else:
+        reading = _reading(snapshot)
+        _refuse_unfit_rules(snapshot, reading)
+        plan = plan_log_compaction(
+            _slices(snapshot, partitions), taken=taken, new_base_size_bytes=new_base,
+            is_worth_it=lambda file_slice: _is_worth_log_compaction(snapshot, file_slice, reading, settings),
+        )  # fmt: skip
+    return plan if plan.operations else _why_empty(taken)
+
+
+def running_writes(snapshot: Snapshot) -> list[Instant]:
+    """The writes that have not completed, oldest first. One get for each pending replacecommit."""
+    storage, timeline = snapshot.storage, snapshot.timeline
+    return [i for i in timeline.pending if i.action in WRITE_ACTIONS and not is_clustering(storage, timeline, i)]
+
+
+def _why_busy(snapshot: Snapshot, kind: CompactionKind, running: Sequence[Instant]) -> str:
     """Why no compaction may be planned while writes are running; empty if one may.
 
     A write that runs may append to a slice after the plan was made. Its log would lie before the merged log, whose
     records are older. Where logs are named after their slice, its log would belong to the slice before the compaction.
     """
-    storage, timeline = snapshot.storage, snapshot.timeline
-    running = [i for i in timeline.pending if i.action in WRITE_ACTIONS and not is_clustering(storage, timeline, i)]
     if not running or (kind is CompactionKind.BASE and snapshot.config.version.log_naming is LogNaming.AFTER_WRITE):
         return ""
     return f"{running[0].action} '{running[0].requested}' is running: expected no write while a {kind.value} is planned"

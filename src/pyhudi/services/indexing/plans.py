@@ -19,10 +19,13 @@ from pyhudi.format.timeline.instant_text import INSTANT_DIGITS, format_instant, 
 from pyhudi.format.timeline.records import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.metadata.lists import MetadataLists, put_definitions
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionRun, Ending, delete_pending_states
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.locks.running import is_surely_dead
 from pyhudi.write.metadata import by_name
 
@@ -57,11 +60,16 @@ def lists_of(session: WriteSession) -> MetadataLists:
 
 
 def pending_indexings(session: WriteSession) -> list[PendingIndexing]:
-    """Pending indexings, oldest first.
+    """Pending indexings in a turn at the table. Otherwise as `find_pending_indexings`."""
+    return find_pending_indexings(session.snapshot, session.life())
+
+
+def find_pending_indexings(snapshot: Snapshot, terms: LifeTerms) -> list[PendingIndexing]:
+    """Pending indexings, oldest first. `terms`: by what one that was begun counts as dead.
 
     Cost: a get for each, and a head for the heartbeat of each one that was begun.
     """
-    storage, timeline = session.access.storage, session.snapshot.timeline
+    storage, timeline = snapshot.storage, snapshot.timeline
     found = []
     for instant in timeline.pending:
         if instant.action != INDEXING:
@@ -73,21 +81,21 @@ def pending_indexings(session: WriteSession) -> list[PendingIndexing]:
         except NotFound:
             infos = ()
         names = tuple(info.metadata_partition_path for info in infos if info.metadata_partition_path)
-        found.append(PendingIndexing(instant, names, *_life(session, instant)))
+        found.append(PendingIndexing(instant, names, *_life(storage, terms, instant)))
     return found
 
 
-def _life(session: WriteSession, instant: Instant) -> tuple[Life, int]:
+def _life(storage: Storage, terms: LifeTerms, instant: Instant) -> tuple[Life, int]:
     if instant.state == "REQUESTED":
         return Life.WAITING, 0
 
-    beat = session.access.storage.head(heartbeat_path(instant.requested))
+    beat = storage.head(heartbeat_path(instant.requested))
     if beat is None:
         return Life.FOREIGN, 0
-    age_ms = session.access.clock.now_ms() - beat.modified_ms
-    if is_surely_dead(session.access.guard, session.access.storage, instant.requested):
+    age_ms = terms.now_ms - beat.modified_ms
+    if is_surely_dead(terms.guard, storage, instant.requested):
         return Life.DEAD, age_ms
-    return (Life.RUNNING if age_ms <= session.heartbeat.expires_ms else Life.DEAD), age_ms
+    return (Life.RUNNING if age_ms <= terms.expires_ms else Life.DEAD), age_ms
 
 
 def put_plan(session: WriteSession, partitions: Collection[str], *, is_run_here: bool = False) -> Instant:

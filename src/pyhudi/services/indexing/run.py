@@ -36,6 +36,7 @@ from pyhudi.services.indexing.plans import (
     undo,
 )
 from pyhudi.services.indexing.work import Begun, IndexingJob, IndexResult, finish, open_groups
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import show_life
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.write.metadata import by_name
@@ -96,15 +97,12 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
                     continue
                 _drop_unclaimed(session)
 
-                waiting = [
-                    indexing
-                    for indexing in pending
-                    if indexing.life is Life.WAITING and _are_known(session, indexing.partitions)
-                ]
-                if not waiting:
-                    return results + [_unknown(indexing) for indexing in pending if indexing.life is Life.WAITING]
+                waiting = [indexing for indexing in pending if indexing.life is Life.WAITING]
+                known = [indexing for indexing in waiting if not why_not_run(session.snapshot, indexing)]
+                if not known:
+                    return results + [_unknown(session.snapshot, indexing) for indexing in waiting]
 
-                chosen = waiting[0]
+                chosen = known[0]
                 for partition in chosen.partitions:
                     _refuse_switched_off(job.settings, partition)
                 begun = _begin(job, session, chosen.instant, chosen.partitions, life)
@@ -235,15 +233,26 @@ def _nothing(*partitions: str) -> IndexResult:
     return IndexResult(partitions, None, None, f"{', '.join(partitions) or 'what was planned'}: is there already")
 
 
-def _are_known(session: WriteSession, partitions: tuple[str, ...]) -> bool:
+def why_not_run(snapshot: Snapshot, pending: PendingIndexing) -> str:
+    """Why `run_indexings` leaves a pending indexing as it is, for people; empty if it does not.
+
+    Requests: at most a get.
+    """
+    if pending.life in (Life.RUNNING, Life.FOREIGN):
+        return f"indexing '{pending.instant.requested}' {pending.life.value}"
+    if pending.life is Life.DEAD or _are_known(snapshot, pending.partitions):
+        return ""
+    return f"{', '.join(pending.partitions)}: this release does not build indexes of this kind; the plan stays"
+
+
+def _are_known(snapshot: Snapshot, partitions: tuple[str, ...]) -> bool:
     def definitions() -> Mapping[str, IndexDefinition]:
-        return read_definitions(session.access.storage)
+        return read_definitions(snapshot.storage)
 
     kinds = {name: registry.find_kind(name) for name in partitions}
-    schema = session.snapshot.schema_with_meta
+    schema = snapshot.schema_with_meta
     return all(kind is not None and kind.can_build(name, definitions, schema) for name, kind in kinds.items())
 
 
-def _unknown(pending: PendingIndexing) -> IndexResult:
-    reason = f"{', '.join(pending.partitions)}: this release does not build indexes of this kind; the plan stays"
-    return IndexResult(pending.partitions, pending.instant.requested, None, reason)
+def _unknown(snapshot: Snapshot, pending: PendingIndexing) -> IndexResult:
+    return IndexResult(pending.partitions, pending.instant.requested, None, why_not_run(snapshot, pending))

@@ -5,19 +5,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pyhudi.errors import HudiError
-from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import plan_of_archival
 from pyhudi.services.clean.planning import plan_clean
 from pyhudi.services.clean.settings import FAILED_WRITES, FailedWrites
-from pyhudi.services.clustering import trigger as clustering
+from pyhudi.services.clustering import inputs as clustering
 from pyhudi.services.clustering.resizing import rings_of_table
-from pyhudi.services.compaction import trigger as compaction
+from pyhudi.services.clustering.trigger import pending_clusterings
+from pyhudi.services.compaction import inputs as compaction
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.expiry.plan import plan_expiry
+from pyhudi.services.indexing.plans import find_pending_indexings
+from pyhudi.services.indexing.run import why_not_run
 from pyhudi.table.view.cleaned import planned_names
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.write.handles.base_file_writer import BaseFileSettings
 
 
 class Service(StrEnum):
@@ -47,12 +51,14 @@ class Look:
     """A table as it is now, and by what its services go.
 
     `wanted`: services that the caller asked for by name; others run where the settings have them on. `life`: tells the
-    actions that are being run from those that died.
+    actions that are being run from those that died. `new_uuid`: names what a plan would make.
     """
 
     snapshot: Snapshot
     settings: AfterCommitSettings
+    base_files: BaseFileSettings
     bucket_options: Mapping[str, str]
+    new_uuid: Callable[[], str]
     wanted: Collection[Service]
     life: LifeTerms
 
@@ -81,7 +87,8 @@ def plans_new(service: Service, settings: AfterCommitSettings, wanted: Collectio
 def find_due(look: Look, services: Collection[Service]) -> tuple[Due, ...]:
     """What is due of these services, in the order of a round.
 
-    Requests: none for compactions; a get and a head for each pending action; for the rest what planning them takes.
+    A service is due whose plan has something in it. Requests: a get and a head for each pending action; what planning
+    takes where nothing is pending.
     """
     return tuple(_judge(look, service) for service in Service if service in services)
 
@@ -110,8 +117,7 @@ def _new(service: Service, why_not: str, why: str) -> Due:
 
 def _failed_writes(look: Look) -> Due:
     service = Service.FAILED_WRITES
-    clusterings = clustering.pending_clusterings(look.snapshot)
-    writes = [one for one in look.pending(*WRITE_ACTIONS) if one not in clusterings]
+    writes = compaction.running_writes(look.snapshot)
     dead = [one for one in writes if not look.is_alive(one)]
     if not dead:
         running = f"{len(writes):,} are running" if writes else "none is pending"
@@ -122,37 +128,58 @@ def _failed_writes(look: Look) -> Due:
 
 
 def _compaction(look: Look) -> Due:
-    service, snapshot = Service.COMPACTION, look.snapshot
-    if not _has_logs(snapshot):
-        return Due(service, False, _NO_LOGS)
-    left = _left(look, service, look.pending(CompactionKind.BASE.value))
-    why_not = compaction.why_not_due(
-        snapshot.timeline, look.settings.compaction, now_ms=look.now_ms, zone=snapshot.zone
-    )
-    return left or _new(service, why_not, "enough delta commits since the last compaction")
+    return _compaction_of(look, Service.COMPACTION, CompactionKind.BASE, "compaction")
 
 
 def _log_compaction(look: Look) -> Due:
-    service, settings = Service.LOG_COMPACTION, look.settings.compaction
+    return _compaction_of(look, Service.LOG_COMPACTION, CompactionKind.LOG, "log compaction")
+
+
+def _compaction_of(look: Look, service: Service, kind: CompactionKind, what: str) -> Due:
     if not _has_logs(look.snapshot):
         return Due(service, False, _NO_LOGS)
-    left = _left(look, service, look.pending(CompactionKind.LOG.value))
-    why_not = look.why_off(service)
-    why_not = why_not or compaction.why_logs_not_due(look.snapshot.timeline, settings.log_blocks_min)
-    return left or _new(service, why_not, "enough delta commits since the last log compaction")
+    if left := _left(look, service, look.pending(kind.value)):
+        return left
+    if why_not := look.why_off(service):
+        return Due(service, False, why_not)
+
+    plan = compaction.new_plan(
+        look.snapshot, kind, look.settings.compaction, look.base_files,
+        running=_in_the_way(look), now_ms=look.now_ms, is_asked=False,
+    )  # fmt: skip
+    return _new(service, plan if isinstance(plan, str) else "", f"enough delta commits since the last {what}")
+
+
+def _in_the_way(look: Look) -> list[Instant]:
+    """The writes that will still be pending when a compaction is planned: those that died are then undone, or not."""
+    writes = compaction.running_writes(look.snapshot)
+    undoes_dead = look.settings.clean.failed_writes is FailedWrites.EAGER
+    return [one for one in writes if look.is_alive(one)] if undoes_dead else writes
 
 
 def _clustering(look: Look) -> Due:
     service, settings = Service.CLUSTERING, look.settings.clustering
-    rings_of_table(look.snapshot, look.bucket_options, settings)
-    left = _left(look, service, clustering.pending_clusterings(look.snapshot))
-    why_not = look.why_off(service) or clustering.why_not_due(look.snapshot, settings)
-    return left or _new(service, why_not, "enough commits since the last clustering")
+    rings = rings_of_table(look.snapshot, look.bucket_options, settings)
+    if left := _left(look, service, pending_clusterings(look.snapshot)):
+        return left
+    if why_not := look.why_off(service):
+        return Due(service, False, why_not)
+
+    plan = clustering.new_plan(
+        look.snapshot, settings, look.base_files, partitions=None, rings=rings,
+        now_ms=look.now_ms, new_uuid=look.new_uuid, is_asked=False,
+    )  # fmt: skip
+    return _new(service, plan if isinstance(plan, str) else "", "enough commits since the last clustering")
 
 
 def _indexing(look: Look) -> Due:
     service = Service.INDEXING
-    return _left(look, service, look.pending("indexing")) or Due(service, False, "no indexing is pending")
+    why_not = "no indexing is pending"
+    for pending in find_pending_indexings(look.snapshot, look.life):
+        why_not = why_not_run(look.snapshot, pending)
+        if not why_not:
+            return Due(service, True, f"indexing '{pending.instant.requested}' is pending")
+    return Due(service, False, why_not)
 
 
 def _expiry(look: Look) -> Due:

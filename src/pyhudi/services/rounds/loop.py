@@ -39,8 +39,8 @@ class ServiceStatus:
     """How one service of one table stands.
 
     `reason`: why the state is so, in words. `runs`: how often it did something. `failures`: how often it failed since
-    it last did not. `requested`: the newest instant that it made. `since_ms`, `retry_ms`: the moment of this state, and
-    that before which a failed one is not tried again; in milliseconds since the epoch.
+    it last did not. `requested`: the newest instant that it made. `since_ms`, `retry_ms`: the moment when this state
+    began, and that before which a failed one is not tried again; in milliseconds since the epoch.
     """
 
     service: Service
@@ -76,7 +76,7 @@ class ServedTable(Protocol):
 
 
 Told = Callable[[str, ServiceStatus], None]
-"""Called with a table's address at each change of one of its services."""
+"""Called with a table's address when one of its services has another state, or has failed once more."""
 
 
 class Rounds:
@@ -158,8 +158,10 @@ class Rounds:
         self, table: ServedTable, service: Service, state: State, reason: str, requested: str | None = None
     ) -> None:
         now_ms = self._clock.now_ms()
-        before = self._status.get((table.uri, service)) or ServiceStatus(service, state, reason, now_ms)
-        after = replace(before, state=state, reason=reason, since_ms=now_ms, requested=requested or before.requested)
+        known = self._status.get((table.uri, service))
+        before = known or ServiceStatus(service, state, reason, now_ms)
+        since_ms = before.since_ms if state is before.state else now_ms
+        after = replace(before, state=state, reason=reason, since_ms=since_ms, requested=requested or before.requested)
 
         match state:
             case State.DONE:
@@ -176,7 +178,8 @@ class Rounds:
                 pass
 
         self._status[table.uri, service] = after
-        self._tell(table.uri, after)
+        if known is None or state is not known.state or state is State.FAILED:
+            self._tell(table.uri, after)
 
 
 def _in_words(error: Exception) -> str:

@@ -26,7 +26,7 @@ class ErrorsLogged(Generic[T]):
             self._call(value)
         except Exception as error:  # of any kind, as errors of services
             if not self._fails:
-                log.warning("%s failed, and is tried again at the next change: %s", self._what, error_text(error))
+                log.warning("%s failed, and is tried again the next time: %s", self._what, error_text(error))
             self._fails = True
         else:
             self._fails = False
