@@ -7,6 +7,7 @@ and each runs twice, as a reader does. Claims of compatibility.md that no other 
 import ast
 import re
 import tempfile
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from tests.support.golden_tables import GoldenTables
 
 ROOT = Path(__file__).parents[2]
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
-PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+README = ROOT / "README.md"
+PAGES = (README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
 
 _EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PLACE = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 _TEST = re.compile(r"^\* \[(\w+)\] `((?:tests|src/pyhudi/testing)/[\w/]+\.py)::(\w+)`$", re.MULTILINE)
 _LABEL = re.compile(r"\[([a-z]{1,2})\](?!\()")
@@ -83,6 +86,23 @@ def test_examples_that_are_not_run_are_python_all_the_same(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in _LINK.findall(text_of(page)) if not (page.parent / link).exists()] == []
+
+
+def places(page: Path) -> set[str]:
+    """The names of a page's headings in links: `## Not there yet` is `not-there-yet`."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_into_pages_lead_to_a_heading(page: Path) -> None:
+    links = [(page.parent / link if link else page, name) for link, name in _PLACE.findall(text_of(page))]
+    assert [f"{to.name}#{name}" for to, name in links if to.suffix == ".md" and name not in places(to)] == []
+
+
+def test_the_readme_names_every_extra() -> None:
+    extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    assert [name for name in extras if f"`{name}`" not in text_of(README) and f"[{name}]" not in text_of(README)] == []
 
 
 def named_tests() -> dict[str, tuple[str, str]]:

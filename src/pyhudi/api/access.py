@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -179,9 +179,12 @@ def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
     if extra_metadata is not None and not isinstance(extra_metadata, Mapping):
         raise Invalid(f"extra_metadata={extra_metadata!r}: expected a mapping of text to text")
     extra = dict(extra_metadata or {})
+    given: Iterable[tuple[object, object]] = extra.items()
+    for name, said in given:
+        what, one = ("a name", name) if not isinstance(name, str) else (f"the value of {name!r}", said)
+        if not isinstance(one, str):
+            raise Invalid(f"extra_metadata: expected a text as {what}, found {one!r}; give a text of it")
     for key, value in extra.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
         if not (is_utf8(key) and is_utf8(value)):
             raise Invalid(f"extra_metadata: expected text that UTF-8 can spell, found {key!r}: {value!r}")
     for key in extra:

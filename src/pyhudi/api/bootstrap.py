@@ -23,6 +23,7 @@ from pyhudi.format.struct_fields import is_path
 from pyhudi.options.read_options import SOURCE_FOLDER
 from pyhudi.options.resolve import check_table_facts, find_fact, merge_options
 from pyhudi.options.table_facts import Fact
+from pyhudi.options.told_names import listed
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.bootstrap.folder import claim_folder, refuse_others
 from pyhudi.services.bootstrap.look import look_at_source, stored_uri
@@ -205,7 +206,7 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
     if unknown is not None:
         raise Invalid(
             f"column '{unknown}' of the DataFrame: expected among the columns of the source's files, which are "
-            f"{', '.join(found.schema.names)}; hand in a DataFrame without columns"
+            f"{listed(found.schema.names)}; hand in a DataFrame without columns"
         )
     plan = plan_bootstrap(found.placed, modes, new_uuid=access.new_uuid, uri_of=_index_uri(call.source))
     _refuse_unfit(access, call, plan, settings)

@@ -11,6 +11,7 @@ from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, re
 from pyhudi.format.struct_fields import with_fields
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact
+from pyhudi.options.told_names import listed
 from pyhudi.services.stored_defaults import check_defaults
 from pyhudi.table.facts.bucket_facts import new_bucket_counts
 from pyhudi.table.facts.config import TableType, table_config
@@ -56,7 +57,7 @@ def make_table(
         ):
             missing = [n for n in names if n not in columns_and_fields.names]
             if missing:
-                raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
+                raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {listed(columns.names)}")
         if find_fact(given, Fact.DROPS_PARTITION_COLUMNS):
             columns = as_path_texts(columns, [*map(bare_name, partitions)], table_name=name)
         text = avro_from_arrow(columns, record_name=record_name(name))

@@ -41,6 +41,7 @@ from pyhudi.options.resolve import (
     without_others,
 )
 from pyhudi.options.table_facts import Fact, FactValue
+from pyhudi.options.told_names import listed
 from pyhudi.options.verdicts import find_entry
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.compaction.settings import compaction_of_batches
@@ -226,7 +227,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
     settings = WriteSettings.from_options(options)
     for name in (*new.record_key, *map(bare_name, new.partition_by), *new.ordering):
         if name not in dataframe.columns and not (is_path(name) and find_field(_columns_of(dataframe, path), name)):
-            raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
+            raise Invalid(f"column '{name}': expected among the rows' columns, found {listed(dataframe.columns)}")
 
     table = old
     if table is not None and _can_become(table, new, dataframe):

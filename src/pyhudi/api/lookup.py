@@ -28,6 +28,7 @@ from pyhudi.metadata.kinds.record_index import find_record_index, locate_records
 from pyhudi.metadata.store.files_partition import MetadataListing
 from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
 from pyhudi.options.names import canonical_name
+from pyhudi.options.told_names import listed
 from pyhudi.table.facts.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.read.plan import make_plan, planned_slice, select_columns
 from pyhudi.table.read.stored_keys import stored_key_spec
@@ -78,7 +79,7 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     rows = with_field_columns(rows, (name for name in spec.columns if find_field(rows.schema, name) is not None))
     missing = [name for name in needed if name not in rows.column_names]
     if missing:
-        raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
+        raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {listed(rows.column_names)}")
     has_paths = bool(spec.partition_by) and not spec.time_based and set(spec.partition_by) <= set(rows.column_names)
     if snapshot.schema_text is not None:
         for name in snapshot.config.record_key:

@@ -13,6 +13,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.metadata.kinds.column_stats import ColumnStatsKind
 from pyhudi.metadata.kinds.stats_reading import read_column_stats
 from pyhudi.metadata.store.indexes import open_indexes
+from pyhudi.options.told_names import listed
 from pyhudi.table.view.snapshot import Snapshot
 
 
@@ -77,7 +78,7 @@ def read_bounds_of_files(
     schema = snapshot.schema
     unknown = next((name for name in columns if name not in schema.names), None)
     if unknown is not None:
-        raise Invalid(f"column '{unknown}': expected one of {', '.join(schema.names)}")
+        raise Invalid(f"column '{unknown}': expected one of {listed(schema.names)}")
     chosen = _partitions(snapshot, partitions)
     newest = _newest_base_files(snapshot, chosen) if newest_only else None
     for field in (schema.field(name) for name in columns or schema.names):

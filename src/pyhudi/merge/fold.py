@@ -15,6 +15,7 @@ from pyhudi.merge.outcomes import Kind, Records
 from pyhudi.merge.rules import MergeRules
 from pyhudi.merge.settle import Entries, settle_cells, settle_nothing, settle_plain
 from pyhudi.merge.settle_custom import settle_custom
+from pyhudi.options.told_names import listed
 
 REDUCE_ROWS = 1 << 20
 """A fold takes in at least so many records before it reduces them, and at least as many as it already holds."""
@@ -65,7 +66,7 @@ class LogFold:
     ) -> None:
         assert reduce_rows >= 1
         if schema.get_field_index(rules.key) < 0:
-            raise Invalid(f"{path}: expected a column '{rules.key}' to merge by, found {', '.join(schema.names)}")
+            raise Invalid(f"{path}: expected a column '{rules.key}' to merge by, found {listed(schema.names)}")
 
         self._rules = rules
         self._schema = schema

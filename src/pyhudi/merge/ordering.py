@@ -10,6 +10,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.struct_fields import column_at, find_field
 from pyhudi.merge.latest import comparable
+from pyhudi.options.told_names import listed
 
 Columns = list[pa.Array]
 
@@ -85,7 +86,7 @@ def _field(schema: pa.Schema, name: str) -> pa.Field:
     if column in schema.names:
         raise Invalid(f"ordering column '{name}': expected a struct with '{steps}', found {schema.field(column).type}")
     raise Invalid(
-        f"ordering column '{name}': expected one of {', '.join(schema.names)}; read it along, or leave it out of the "
+        f"ordering column '{name}': expected one of {listed(schema.names)}; read it along, or leave it out of the "
         "rules where the table does not have it"
     )
 

@@ -11,6 +11,7 @@ from importlib import resources
 from itertools import zip_longest
 
 from pyhudi.errors import Invalid
+from pyhudi.options.told_names import nearest_name
 
 ALIASES = {
     "hoodie.avro.schema.externalTransformation": "hoodie.avro.schema.external.transformation",
@@ -84,7 +85,7 @@ def check_known(name: str) -> None:
     """
     if _is_known(name):
         return
-    nearest = _meant(name) or next(iter(_nearest(name)), None)
+    nearest = _meant(name) or _nearest(name)
     hint = f"the nearest known name is '{nearest}'" if nearest else "no known name is near it"
     raise Invalid(f"option '{name}': expected a name that Apache Hudi knows, found an unknown one; {hint}")
 
@@ -128,9 +129,9 @@ def _is_misspelled(found: str, known: str) -> bool:
     return all(one == other or difflib.SequenceMatcher(None, one, other).ratio() >= 0.75 for one, other in pairs)
 
 
-def _nearest(name: str) -> list[str]:
+def _nearest(name: str) -> str | None:
     """The known name that is nearest to an unknown one, if one is near."""
-    return difflib.get_close_matches(name, sorted(known_names()[0]), n=1, cutoff=0.6)
+    return nearest_name(name, known_names()[0])
 
 
 @cache

@@ -1,6 +1,5 @@
 """Reads options from the three sources that state them, and checks them against the table and this release."""
 
-import difflib
 import logging
 import threading
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pyhudi.options.entries import DELETE_PAYLOAD, Entry, Kind
 from pyhudi.options.names import canonical_name, check_known, is_of_others
 from pyhudi.options.registered import OwnKind, is_registered
 from pyhudi.options.table_facts import Fact, FactValue, TableFacts, parse_fact, short_class_name, show_fact
+from pyhudi.options.told_names import nearest_name
 from pyhudi.options.verdicts import fact_names, find_entry
 
 __all__ = ["check_known", "check_table_facts", "find_fact", "merge_options", "option_texts"]
@@ -230,8 +230,8 @@ def check_value(name: str, text: str, entry: Entry) -> None:
         known = [*(value for value in entry.accepts if value), *entry.knows]
         for value in asked:
             if value not in {k.lower() for k in known}:
-                near = difflib.get_close_matches(value.upper(), [k.upper() for k in known], n=1, cutoff=0.5)
-                hint = f"; the nearest is {next(k for k in known if k.upper() == near[0])}" if near else ""
+                near = nearest_name(value, known)
+                hint = f"; the nearest is {near}" if near else ""
                 raise Invalid(f"option '{name}'='{text}': expected one of {', '.join(known)}{hint}")
 
     values = [value for value in entry.accepts if value]

@@ -1,13 +1,11 @@
 """What an unknown name of a column was probably meant to be."""
 
-import difflib
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from pyhudi.format.schema.conversion import META_FIELDS
-
-_NAMES_TOLD_MAX = 20
+from pyhudi.options.told_names import listed, nearest_name
 
 
 def known_names(name: str, fields: Sequence[pa.Field]) -> str:
@@ -23,13 +21,8 @@ def known_names(name: str, fields: Sequence[pa.Field]) -> str:
         if below.name.lower() == name.lower()
     ]
     if within:
-        return f"there {'is' if len(within) == 1 else 'are'} {' and '.join(within[:_NAMES_TOLD_MAX])}"
-    near = difflib.get_close_matches(name.lower(), [field.name.lower() for field in fields], 1)
-    for field in fields:
-        if [field.name.lower()] == near:
-            return f"the nearest is {field.name!r}"
+        return f"there {'is' if len(within) == 1 else 'are'} {' and '.join(within)}"
+    if (near := nearest_name(name, [field.name for field in fields])) is not None:
+        return f"the nearest is {near!r}"
     names = [repr(field.name) for field in fields if field.name not in META_FIELDS]
-    more = f" and {len(names) - _NAMES_TOLD_MAX} more" if len(names) > _NAMES_TOLD_MAX else ""
-    if not names:
-        return "there are no columns"
-    return f"there are {', '.join(names[:_NAMES_TOLD_MAX])}{more}"
+    return f"there are {listed(names)}" if names else "there are no columns"

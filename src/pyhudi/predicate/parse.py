@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.told_names import listed
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.predicate.nodes import Node, columns_in
 
@@ -87,6 +90,15 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
     return Predicate(root, frozenset(column.path[0] for column in columns_in(root)), where, schema)
 
 
+@contextmanager
+def told_as(what: str) -> Iterator[None]:
+    """Errors of what is parsed within say `what` where they say `where`: the argument that the text was given as."""
+    try:
+        yield
+    except (Invalid, Unsupported) as error:
+        raise type(error)(f"{what} {str(error).removeprefix('where ')}") from error
+
+
 def require_names(expression: pc.Expression, what: str) -> None:
     """Raises: Invalid for a column by its position, `pc.field(0)`: rows are read with the columns that are needed.
 
@@ -113,7 +125,13 @@ def _require_boolean(expression: pc.Expression, schema: pa.Schema) -> None:
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise Invalid(f"where {expression}: {error}; the columns are {', '.join(schema.names)}") from error
+        raise Invalid(f"where {expression}: {_said(error)}; the columns are {listed(schema.names)}") from error
+
+
+def _said(error: pa.ArrowException) -> str:
+    """What Arrow says of an expression, without the schema, which it appends with a line a column."""
+    first, _, more = str(error).partition("\n")
+    return first.rpartition(" in ")[0] or first if more else first
 
 
 def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:

@@ -35,7 +35,7 @@ from pyhudi.predicate.nodes import (
 )
 from pyhudi.predicate.patterns import PatternError, parse_java_regex, parse_like
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
-from pyhudi.predicate.syntax import as_ifs, nested_too_deeply, parse_syntax, place_of
+from pyhudi.predicate.syntax import as_ifs, called, nested_too_deeply, parse_syntax, place_of
 from pyhudi.predicate.types import (
     DECIMAL_DIGITS_MAX,
     canonical_type,
@@ -93,22 +93,23 @@ class _Resolver:
         raise Invalid(f"{place_of(tree, self.text)}: {why}")
 
     def unsupported(self, tree: exp.Expr, what: str) -> NoReturn:
-        raise Unsupported(f"{place_of(tree, self.text)}: {what} is not supported in a predicate here")
+        raise Unsupported(f"{place_of(tree, self.text)}: {what} is not supported here")
 
     def resolve(self, tree: exp.Expr) -> Node:
         """The typed node of any expression. An expression without columns is computed: it becomes a literal."""
         kind = type(tree)
+        handler = _HANDLERS.get(kind)
+        if handler is None and not any(kind in known for known in (COMPARISONS, INEQUALITIES, ARITHMETIC, FUNCTIONS)):
+            self.unsupported(tree, called(tree, self.text))
         if has_unread(tree):
-            self.unsupported(tree, f"this form of {FUNCTIONS.get(kind, kind.__name__)}")
+            self.unsupported(tree, f"this form of {called(tree, self.text)}")
         if kind in COMPARISONS or kind in INEQUALITIES:
             return self.comparison(tree)
         if kind in ARITHMETIC:
             return self.arithmetic(tree)
         if kind in FUNCTIONS:
             return self.function(tree)
-        handler = _HANDLERS.get(kind)
-        if handler is None:
-            self.unsupported(tree, kind.__name__)
+        assert handler is not None
         return fold(handler(self, tree))
 
     def cast_to(self, tree: exp.Expr, node: Node, target: pa.DataType) -> Node:
@@ -317,7 +318,7 @@ class _Resolver:
         if isinstance(tree, exp.Escape):
             escape, tree = tree.expression.name, tree.this
             if type(tree) is not exp.Like or len(escape) != 1:
-                self.unsupported(tree, "ESCAPE here")
+                self.unsupported(tree, "such an ESCAPE")
 
         is_regex = type(tree) is exp.RegexpLike
         operand = self.cast_to(tree, self.operand(tree.this), pa.string())

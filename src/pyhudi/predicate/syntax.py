@@ -211,7 +211,36 @@ def unescape(content: str) -> str:
 
 def place_of(node: exp.Expr, text: str) -> str:
     """Where the node starts in the text, for a message."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    part = node.sql(dialect="spark")
+    start, end = _span_of(node, text)
+    part = text[start:end]
     part = part if len(part) <= 60 else f"{part[:57]}…"
-    return f"where {shown(text)} at character {min(starts) + 1 if starts else 1}, {part!r}"
+    return f"where {shown(text)} at character {start + 1}, {part!r}"
+
+
+def called(node: exp.Expr, text: str) -> str:
+    """What a node is, as the user writes it: a function by its name in the text."""
+    if isinstance(node, exp.Func) and "start" in node.meta:
+        return f"the function {text[node.meta['start'] : node.meta['end'] + 1]}"
+    return "the expression"
+
+
+def _span_of(node: exp.Expr, text: str) -> tuple[int, int]:
+    """Where a node begins and ends in the text.
+
+    sqlglot notes it of names and literals only. Where it writes the node as the text does, this is the place; else it
+    reaches from the first of these names and literals to the last, with the parentheses that are open by then.
+    """
+    spans = [(part.meta["start"], part.meta["end"] + 1) for part in node.walk() if "start" in part.meta]
+    start, end = (min(one for one, _ in spans), max(other for _, other in spans)) if spans else (0, len(text))
+    words = re.findall(r"\w+|[^\w\s]", node.sql(dialect="spark"))
+    if len(words) <= SHOWN_MAX:
+        for match in re.finditer(r"\s*".join(map(re.escape, words)), text, re.IGNORECASE):
+            if not spans or match.start() <= start < match.end():
+                return match.span()
+    for token in _DIALECT.tokenize(text):
+        if token.start >= end:
+            is_open = any(text.count(one, start, end) > text.count(other, start, end) for one, other in ("()", "[]"))
+            if not is_open or token.text not in (")", "]"):
+                break
+            end = token.end + 1
+    return start, end

@@ -20,6 +20,7 @@ from pyhudi.engine.spark.sql.columns import nullable, parsed_columns, refuse_col
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.options.resolve import without_operation
+from pyhudi.options.told_names import listed
 from pyhudi.spark.alterations import change_columns
 from pyhudi.spark.entries.kept import is_kept, keep_entry, names_beside, stands_beside
 from pyhudi.spark.entries.new import put_entry
@@ -344,7 +345,7 @@ def _partition_columns(columns: StructType | None, said: Sequence[str]) -> list[
     for one in said:
         name, colon, kind = one.partition(":")
         if name.lower() not in spelled:
-            raise Invalid(f"PARTITIONED BY: no column '{name}' among {', '.join(columns.names)}")
+            raise Invalid(f"PARTITIONED BY: no column '{name}' among {listed(columns.names)}")
         found.append(f"{spelled[name.lower()]}{colon}{kind}")
     return found
 
@@ -364,7 +365,7 @@ def _refuse_other_columns(table: HudiTable, columns: StructType | None) -> None:
         if field.name.lower() not in names:
             raise Invalid(
                 f"{table.path}: the table that is there has no column '{field.name}'; it has "
-                f"{', '.join(table.schema().names)}; leave the columns out"
+                f"{listed(table.schema().names)}; leave the columns out"
             )
     stored = {field.name.lower(): field.dataType.simpleString() for field in spark_schema(table.schema()).fields}
     for kept in spark_schema(arrow_schema(type(columns)(said))).fields:

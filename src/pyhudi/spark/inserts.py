@@ -14,6 +14,7 @@ from pyhudi.engine.spark.sql.partition_values import in_type_of
 from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.options import told_names
 from pyhudi.options.resolve import without_operation
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import run_query
@@ -221,7 +222,7 @@ def _listed(listed: Sequence[str], columns: Sequence[StructField], table_name: s
     found = []
     for name in listed:
         if name.lower() not in known:
-            raise Invalid(f"INSERT: no column '{name}' in table '{table_name}', which has {', '.join(known)}")
+            raise Invalid(f"INSERT: no column '{name}' in table '{table_name}', which has {told_names.listed(known)}")
         found.append(known[name.lower()])
     if len(set(map(id, found))) != len(found):
         raise Invalid(f"INSERT: expected each column once, found {', '.join(listed)}")

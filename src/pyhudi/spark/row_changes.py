@@ -17,6 +17,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.format.struct_fields import column_around, is_path
 from pyhudi.merge.rules import MergeMode
+from pyhudi.options.told_names import listed
 from pyhudi.spark.plain_columns import plain_types
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
@@ -166,7 +167,7 @@ def assigned_columns(assigned: Sequence[Assigned], table: HudiTable, *, what: st
         if name is None or len(one.column) > 1:
             raise Invalid(
                 f"{what}: no column '{'.'.join(one.column)}' in table '{table.name}', which has "
-                f"{', '.join(table.schema().names)}"
+                f"{listed(table.schema().names)}"
             )
         if name in found:
             raise Invalid(f"{what}: expected each column once, found '{name}' twice")

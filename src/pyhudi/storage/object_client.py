@@ -54,6 +54,9 @@ _CLIENT_NAMES = frozenset(
     {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_ca_certificate", "proxy_excludes"}
     | {"proxy_url", "read_timeout", "root_certificate", "timeout", "user_agent"}
 )
+_CREDENTIALS_OF_MACHINES = ("//169.254.169.254/", "//metadata.google.internal/", "//metadata/computeMetadata/")
+"""Where a machine of a cloud gives the credentials of its role."""
+
 _RETRIES_MAX = "max_retries"
 _RETRY_TIMEOUT = "retry_timeout"
 
@@ -156,7 +159,14 @@ def store_errors(shown: str, doing: str) -> Iterator[None]:
             f"{shown}: the store cannot {doing} such a name: {first_line(error)}; choose another"
         ) from shown_cause(error)
     except (BaseError, OSError) as error:
-        raise Unavailable(f"{shown}: cannot {doing} it: {first_line(error)}; call again") from shown_cause(error)
+        raise Unavailable(f"{shown}: cannot {doing} it: {first_line(error)}; {_cure(error)}") from shown_cause(error)
+
+
+def _cure(error: BaseException) -> str:
+    """What a caller can do about it. A client that is given no credentials asks the machine for those of its role."""
+    if any(address in str(error) for address in _CREDENTIALS_OF_MACHINES):
+        return "no credentials were found: give them by storage_options or the environment, then call again"
+    return "call again"
 
 
 def first_line(error: BaseException) -> str:

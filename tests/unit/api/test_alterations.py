@@ -59,7 +59,9 @@ def test_one_commit_carries_all_changes_and_old_rows_follow(version: int, kind: 
 
     result = table.alter().rename("name", "label").drop("n").add("n", "string", after="id").commit()
 
-    assert result.changes == "'name' is now called 'label', 'n' int32 is string"
+    assert result.changes == (
+        "'name' is now called 'label', no column 'n', new column 'n' (string), which stands behind 'id'"
+    )
     assert table.timeline()[-1].requested == result.requested
     assert table.timeline()[-1].action == ("commit" if kind == KINDS[0] else "deltacommit")
     assert rows(table)[0] == {"id": "a", "n": None, "city": "x", "ts": 1, "label": "na"}
@@ -69,6 +71,27 @@ def test_one_commit_carries_all_changes_and_old_rows_follow(version: int, kind: 
     assert rows(table)[0] == {"id": "a", "n": "new", "city": "x", "ts": 2, "label": "later"}
     assert rows(table)[1]["n"] is None
     assert table.metadata.validate().differences == ()
+
+
+def test_the_result_tells_each_change() -> None:
+    handles = filled()
+    table = handles.open()
+    change = table.alter()
+    assert repr(change) == "TableAlteration('t': no changes yet; commit() carries this out)"
+
+    change.rename("name", "label").move("label", first=True).comment("n", "how many").make_nullable("n").comment(
+        "ts", None
+    )
+    change.add("z", "int64").move("z", before="n").change_type("n", "int64").drop("label")
+
+    told = (
+        "'name' is now called 'label', 'label' stands first, 'n' has the comment 'how many', 'n' may be null, "
+        "'ts' has no comment, new column 'z' (int64), 'z' stands before 'n', 'n' is int64, no column 'label'"
+    )
+    assert repr(change) == f"TableAlteration('t': {told}; commit() carries this out)"
+    result = change.commit()
+    assert result.changes == told
+    assert repr(change) == f"TableAlteration('t': {told}; committed as '{result.requested}')"
 
 
 IN_DOUBT = {

@@ -83,6 +83,18 @@ def test_all_other_names_are_the_callers() -> None:
     assert {name: said.extra_metadata[name] for name in USERS} == USERS
 
 
+@pytest.mark.parametrize(
+    "entries, told",
+    [
+        ({"job": 1}, "expected a text as the value of 'job', found 1"),
+        ({1: "job"}, "expected a text as a name, found 1"),
+    ],
+)
+def test_what_is_no_text_is_told_by_its_place(entries: Any, told: str) -> None:
+    with pytest.raises(Invalid, match=told):
+        made().upsert(ROWS, extra_metadata=entries)
+
+
 DAMAGED: dict[str, str] = {
     "no JSON": "x",
     "an object without columns": "{}",

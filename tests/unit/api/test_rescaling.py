@@ -17,6 +17,7 @@ from tests.support.model import Handles, Row, StepClock, arrow, problems_on, rea
 
 RULES = "hoodie.bucket.index.partition.expressions"
 FACTS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2", RULES: "os.*,4;ro[mn]e,3"}
+UNPARTITIONED = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 CITIES = ("oslo", "rome", "york")
 
@@ -92,6 +93,12 @@ def test_rules_for_partitions_to_come_are_a_commit_without_rows() -> None:
     table.upsert(arrow([Row(f"n{n}", "new york", 1, 1) for n in range(60)]))
     assert buckets(table)["new york"] == 2
     assert problems_on(storage) == []
+
+
+def test_the_rules_given_replace_all_of_before() -> None:
+    _, table = new_table("COPY_ON_WRITE")
+    table.upsert(batch(1))
+    assert table.rescale_buckets("nosuch,3", dry_run=True).partitions == {"oslo": (4, 2), "rome": (3, 2)}
 
 
 @TYPES
@@ -175,6 +182,11 @@ def test_what_cannot_be_is_refused() -> None:
             table.rescale_buckets(rules)
     with pytest.raises(Invalid, match="a number of buckets"):
         table.rescale_buckets("oslo,2", default=0)
+    with pytest.raises(Invalid, match="default='4': expected a number of buckets"):
+        table.rescale_buckets("oslo,2", default="4")  # type: ignore[arg-type]
+    plain = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage(), properties=UNPARTITIONED)
+    with pytest.raises(Invalid, match=r"'t': is not partitioned, .* a new table with another"):
+        plain.rescale_buckets("nosuch,3")
     with pytest.raises(Invalid, match=r"expected hoodie\.index\.type=BUCKET"):
         handles(MemoryStorage()).create().rescale_buckets("oslo,2")
     ring = {**FACTS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}

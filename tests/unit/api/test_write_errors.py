@@ -279,7 +279,7 @@ def test_bad_options_are_refused(storage: MemoryStorage, table: HudiTable, name:
 def test_entries_of_a_commit_are_text_and_leave_the_schema_alone(storage: MemoryStorage, table: HudiTable) -> None:
     refused(storage, lambda: table.upsert(arrow([ROW]), extra_metadata={"schema": "x"}), Invalid, "'schema'")
     wrong: Any = {"checkpoint": 5}
-    refused(storage, lambda: table.upsert(arrow([ROW]), extra_metadata=wrong), Invalid, "'checkpoint': 5")
+    refused(storage, lambda: table.upsert(arrow([ROW]), extra_metadata=wrong), Invalid, "'checkpoint', found 5")
 
 
 FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {

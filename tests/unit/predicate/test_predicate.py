@@ -626,6 +626,34 @@ def test_what_only_we_refuse_is_unsupported(text: str) -> None:
         parse_predicate(text, SCHEMA)
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("i >> 1", "character 1, 'i >> 1': the expression is not supported"),
+        ("b and (i  <<  1) = 2", "character 8, 'i  <<  1': the expression is not supported"),
+        ("lower( s ) ilike 'A'", "character 1, \"lower( s ) ilike 'A'\": the expression is not supported"),
+        ("i = 1 and Split(s,'a') is null", "character 11, \"Split(s,'a')\": the function Split is not supported"),
+        ("dt = current_date()", "character 6, 'current_date': the function current_date is not supported"),
+        ("date_trunc('day', dt) = dt", "character 1, \"date_trunc('day', dt)\": the function date_trunc is not"),
+        ("st['x'] = 1", "character 1, \"st['x']\": the expression is not supported"),
+        ("s like 'a' escape 'bb'", "such an ESCAPE is not supported"),
+        ("-> = 1", None),
+    ],
+)
+def test_a_refusal_shows_what_the_user_wrote(text: str, message: str | None) -> None:
+    with pytest.raises((Invalid, Unsupported)) as caught:
+        parse_predicate(text, SCHEMA)
+    assert (message or "where '-> = 1'") in str(caught.value)
+
+
+def test_an_expression_over_an_unknown_column_is_told_in_a_line() -> None:
+    wide = pa.schema([pa.field(f"c{at}", pa.int64()) for at in range(300)])
+    with pytest.raises(Invalid) as caught:
+        parse_predicate(pc.field("q") == 1, wide)
+    assert str(caught.value).startswith("where (q == 1): No match for FieldRef.Name(q); the columns are c0, c1, ")
+    assert str(caught.value).endswith("c19 and 280 more")
+
+
 def test_what_the_parser_notes_of_a_text_and_nobody_reads_is_unsupported() -> None:
     tree = parse_syntax("rlike(s, 'a')")
     tree.set("flag", exp.Literal.string("i"))

@@ -7,15 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from obstore.exceptions import GenericError
 
 from pyhudi.errors import Invalid, Unavailable, Unsupported
 from pyhudi.storage.fsspec_store import FsspecStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.storage.object_client import make_clients
+from pyhudi.storage.object_client import make_clients, store_errors
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.storage.uris import LocalUri, MemoryUri, ObjectUri, OtherUri, parse_uri
+
+NO_ROLES = [
+    ("Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 1ms - Connect", True),
+    ("Generic GCS error: Error performing GET http://metadata.google.internal/computeMetadata/v1/x", True),
+    ("Generic S3 error: Error performing GET https://b.s3.amazonaws.com/x in 1ms - Connect", False),
+]
+"""What obstore says where it asked the machine for credentials, and where it did not."""
 
 ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
 
@@ -272,3 +280,11 @@ def test_options_that_a_storage_does_not_have_are_refused(uri: str) -> None:
 def test_a_location_opens_its_storage(tmp_path: Path) -> None:
     assert isinstance(open_storage(parse_location(tmp_path)), LocalStorage)
     assert isinstance(open_storage(parse_location("memory://opened")), MemoryStorage)
+
+
+@pytest.mark.parametrize("said, has_none", NO_ROLES)
+def test_missing_credentials_are_told(said: str, has_none: bool) -> None:
+    with pytest.raises(Unavailable) as caught, store_errors("s3://b/x", "read"):
+        raise GenericError(said)
+    assert ("no credentials were found: give them by storage_options" in str(caught.value)) is has_none
+    assert str(caught.value).endswith("call again")

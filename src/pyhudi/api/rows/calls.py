@@ -43,8 +43,8 @@ class RowCalls:
         """
         call = WriteCall(options, extra_metadata, on_commit)
         if (data is None) is (where is None):
-            found = "neither" if data is None else "both"
-            raise Invalid(f"delete: expected rows, or where=…, found {found}; where='true' deletes all rows")
+            found = "neither; where='true' deletes all rows" if data is None else "both; leave one of them out"
+            raise Invalid(f"delete: expected rows, or where=…, found {found}")
         if where is not None:
             return row_changes.delete_where(self._handle, where, call)
         return writes.write(self._handle, Operation.DELETE, data, call)

@@ -58,8 +58,11 @@ class RescaleCalls:
         """Give partitions other numbers of buckets: those whose number changes are written anew, in one commit.
 
         `rules`: such as `"2026-1[12].*,16;.*,4"`, a regular expression and a number each. The first one that is found
-        in a partition's path says its number. `default`: for partitions that no rule takes; None: as before.
-        `dry_run`: only says which partitions would be written. The rows get the time of this commit, as in Apache Hudi.
+        in a partition's path says its number. They replace all rules of before: a partition that only an older rule
+        takes goes back to the default, so give again those that shall stay (`bucket_rules` tells them).
+
+        `default`: for partitions that no rule takes; None: as before. `dry_run`: only says which partitions would be
+        written. The rows get the time of this commit, as in Apache Hudi.
 
         Memory: as of `insert_overwrite`. Spec: format/indexes.md section 4. Raises: Invalid for rules that are none,
         and for a table without fixed buckets, or without partitions.
@@ -125,7 +128,10 @@ def _facts(snapshot: Snapshot, options: Mapping[str, str]) -> BucketFacts:
             "cluster() resizes rings of buckets"
         )
     if not snapshot.config.partition_by:
-        raise Invalid(f"table '{snapshot.config.name}': expected partitions, each with its count, found none")
+        raise Invalid(
+            f"table '{snapshot.config.name}': is not partitioned, and only partitions get other numbers of buckets; "
+            "write its rows to a new table with another hoodie.bucket.index.num.buckets"
+        )
     return facts
 
 
@@ -137,14 +143,14 @@ def _in_force(snapshot: Snapshot, facts: BucketFacts) -> BucketCounts:
 def _default(asked: int | None, before: BucketCounts, snapshot: Snapshot, facts: BucketFacts) -> int:
     if asked is None:
         return before.default
+    if type(asked) is not int or not 1 <= asked <= BUCKET_COUNT_MAX:
+        raise Invalid(f"default={asked!r}: expected a number of buckets from 1 to {BUCKET_COUNT_MAX:,}")
     if facts.is_stored and asked != before.default:
         raise Invalid(
             f"default={asked!r}: table '{snapshot.config.name}' stores "
             f"hoodie.bucket.index.num.buckets={before.default} for partitions that no rule takes; "
             f"give a last rule '.*,{asked}' instead"
         )
-    if type(asked) is not int or not 1 <= asked <= BUCKET_COUNT_MAX:
-        raise Invalid(f"default={asked!r}: expected a number of buckets from 1 to {BUCKET_COUNT_MAX:,}")
     return asked
 
 

@@ -21,6 +21,7 @@ from pyhudi.format.schema.alterations import (
     Place,
     Rename,
 )
+from pyhudi.format.schema.differences import describe_alterations
 from pyhudi.metrics.measuring import told
 from pyhudi.services.alter.run import AlterResult, run_alteration
 from pyhudi.services.clean.settings import CleanSettings
@@ -47,6 +48,11 @@ class TableAlteration:
         self._handle, self._schema_before = handle, schema_before
         self._changes: list[Alteration] = []
         self._committed: str | None = None
+
+    def __repr__(self) -> str:
+        changes = describe_alterations(self._changes) or "no changes yet"
+        done = "commit() carries this out" if self._committed is None else f"committed as '{self._committed}'"
+        return f"TableAlteration('{self._handle.name}': {changes}; {done})"
 
     def add(
         self,

@@ -1,30 +1,73 @@
 """What differs between two schemas: in words, for messages, and by the names of columns."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import assert_never
 
 import pyarrow as pa
 
+from pyhudi.format.schema.alterations import (
+    Add,
+    Alteration,
+    ChangeType,
+    Comment,
+    Drop,
+    MakeNullable,
+    Move,
+    Place,
+    Rename,
+)
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
+from pyhudi.options.told_names import listed
 
 _SHOWN_MAX = 5
-_NONE: Mapping[str, str] = {}
 
 
-def describe_changes(before: str | None, after: str | None, renamed: Mapping[str, str] = _NONE) -> str:
+def describe_changes(before: str | None, after: str | None) -> str:
     """What the schema `after` has otherwise than `before`, both as Avro texts; empty if no column differs.
 
     Example: "new column 'fare' (double), 'id' int32 is int64, no column 'note'". Order: by place in `after`, then in
-    `before`. At most five differences are named. None: no schema yet. `renamed`: columns' names of before -> of after.
+    `before`. At most five differences are named. None: no schema yet.
     """
     if before == after:
         return ""
     old, new = _columns(before), _columns(after)
-    found = [f"'{name}' is now called '{renamed[name]}'" for name in old if name in renamed]
-    old = {renamed.get(name, name): kind for name, kind in old.items()}
-    found += [_change(name, old.get(name), type_) for name, type_ in new.items() if old.get(name) != type_]
+    found = [_change(name, old.get(name), type_) for name, type_ in new.items() if old.get(name) != type_]
     found += [f"no column '{name}'" for name in old if name not in new]
-    more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
-    return ", ".join(found[:_SHOWN_MAX]) + more
+    return listed(found, most=_SHOWN_MAX)
+
+
+def describe_alterations(changes: Sequence[Alteration]) -> str:
+    """What each change makes of the columns, in words and in the order of the changes.
+
+    Example: "'name' is now called 'label', no column 'n', 'id' stands first".
+    """
+    return listed([_outcome(change) for change in changes])
+
+
+def _outcome(change: Alteration) -> str:
+    match change:
+        case Add():
+            place = f", which stands {_place(change.place)}" if change.place != Place() else ""
+            return f"new column '{change.path}' ({change.type}){place}"
+        case Rename():
+            return f"'{change.path}' is now called '{change.name}'"
+        case Drop():
+            return f"no column '{change.path}'"
+        case Move():
+            return f"'{change.path}' stands {_place(change.place)}"
+        case ChangeType():
+            return f"'{change.path}' is {change.type}"
+        case MakeNullable():
+            return f"'{change.path}' may be null"
+        case Comment():
+            return f"'{change.path}' has {'no comment' if change.doc is None else f'the comment {change.doc!r}'}"
+    assert_never(change)
+
+
+def _place(place: Place) -> str:
+    if place.is_first:
+        return "first"
+    return f"behind '{place.after}'" if place.after is not None else f"before '{place.before}'"
 
 
 def column_paths(text: str | None) -> set[str]:

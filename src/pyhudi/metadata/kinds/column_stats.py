@@ -32,6 +32,7 @@ from pyhudi.metadata.store.current_cells import current_cells
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.partition import open_partition
 from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.options.told_names import listed
 from pyhudi.table.prune.file_statistics import FILES, Kept
 from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery, Slice, pruned_files
 from pyhudi.table.prune.pruning import PrunedBy, match_slices
@@ -142,7 +143,7 @@ class ColumnStatsKind(IndexKind):
         for column in request.columns:
             if column not in chosen.source_fields:
                 schema = contents.snapshot.schema
-                have = ", ".join(schema.names) or "none yet"
+                have = listed(schema.names) or "none yet"
                 is_there = column.partition(".")[0] in schema.names
                 found = "whose values have no bounds" if is_there else f"that the table does not have: it has {have}"
                 raise Invalid(f"{request.what}: expected columns with bounds, found '{column}' {found}")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Invalid
+from pyhudi.options.told_names import listed
 from pyhudi.versions import NEW_TABLE_VERSION, VERSIONS, TableVersion
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -31,8 +32,14 @@ class IndexRequest:
 
     def index_name(self) -> str:
         """The name of an index of one column. Raises: Invalid where that is not told."""
-        if len(self.columns) != 1 and (self.expression is None or self.columns or self.name is None):
-            raise Invalid(f"{self.what}: expected one column, found {', '.join(self.columns) or 'none'}")
+        if not self.columns and self.expression is not None and self.name is None:
+            raise Invalid(
+                f"{self.what}: expected a name for the index on {self.expression!r}, found none: give name='…', or "
+                "columns='…' for the name of its column"
+            )
+        if len(self.columns) != 1 and (self.expression is None or self.columns):
+            found = listed(self.columns) if self.columns else "none: columns='…'"
+            raise Invalid(f"{self.what}: expected one column, found {found}")
         name = self.name if self.name is not None else self.columns[0]
         if not _NAME.fullmatch(name):
             raise Invalid(f"index name '{name}': expected letters, digits and underscores")

@@ -36,6 +36,7 @@ from pyhudi.metadata.kinds.settings import (
 from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.versions import RecordVersions
+from pyhudi.options.told_names import listed
 from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery
 from pyhudi.table.prune.key_pruning import LocatedSlices, keys_by_values, locate_slices
 from pyhudi.table.read.plan import log_reading
@@ -341,7 +342,7 @@ def _definition(contents: IndexContents, partition: str, column: str, *, named_b
     """Raises: Invalid for a column that cannot have a secondary index. `named_by`: what named the column."""
     snapshot = contents.snapshot
     if not can_be_secondary(snapshot.schema, column):
-        have = ", ".join(snapshot.schema.names) or "no column yet"
+        have = listed(snapshot.schema.names) or "no column yet"
         raise Invalid(
             f"{named_by}='{column}': expected a column of text, whole numbers or dates "
             f"of table '{snapshot.config.name}', which has {have}"

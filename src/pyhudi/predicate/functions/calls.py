@@ -5,12 +5,12 @@ Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.options.told_names import nearest_name
 from pyhudi.predicate.functions import choices, dates, regexes
 from pyhudi.predicate.functions.date_formats import part_of_days
 from pyhudi.predicate.functions.dates import date_call, run_date_call
@@ -44,8 +44,8 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
     if name not in _ARGUMENT_COUNTS:
         if name in SPARK_FUNCTIONS:
             raise NotBuilt(f"the function {name}")
-        near = difflib.get_close_matches(name, _ARGUMENT_COUNTS, 1)
-        raise SignatureError(f"no function {name!r} here" + (f"; the nearest is {near[0]!r}" if near else ""))
+        near = nearest_name(name, _ARGUMENT_COUNTS)
+        raise SignatureError(f"no function {name!r} here" + (f"; the nearest is {near!r}" if near else ""))
     low, high = _ARGUMENT_COUNTS[name]
     if not low <= len(arguments) <= high:
         raise SignatureError(f"{name} takes {low} to {high} arguments, found {len(arguments)}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pyhudi.errors import Conflict, Invalid, Unsupported
 from pyhudi.format.schema.alterations import Alteration, altered
 from pyhudi.format.schema.conversion import arrow_from_avro, record_name, with_meta_fields, without_meta_fields
-from pyhudi.format.schema.differences import describe_changes
+from pyhudi.format.schema.differences import describe_alterations, describe_changes
 from pyhudi.format.schema.history import NumberedSchema
 from pyhudi.format.schema.history_text import schema_json
 from pyhudi.format.schema.numbering import avro_of, first_numbers
@@ -40,7 +40,8 @@ log = logging.getLogger("pyhudi")
 class AlterResult:
     """What a change of columns did.
 
-    `requested`, `completed`: times of its commit; None where nothing was to change. `changes`: what differs, in words.
+    `requested`, `completed`: times of its commit; None where nothing was to change. `changes`: what each change made of
+    the columns, in words and in their order; empty where nothing was to change.
     `dropped_indexes`: indexes of the metadata table that went, since they know columns by their names.
     """
 
@@ -117,11 +118,7 @@ def run_alteration(
             metadata = CommitMetadata({}, ALTERS, extra)
             with write.completing(metadata, _judge) as (_, completed):
                 pass
-    names = {one.number: one.name for one in planned.columns}
-    renamed = {one.name: now for one in before.columns if (now := names.get(one.number, one.name)) != one.name}
-    changed = (
-        describe_changes(snapshot.schema_text, text, renamed) or "the order, the comments or the nullability of columns"
-    )
+    changed = describe_alterations(changes)
     log.info("%s: columns were altered: %s", session.access.location.uri, changed)
     return AlterResult(write.run.requested, completed, changed, gone)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.told_names import nearest_name
 from pyhudi.spark.procedures.bootstrap import BOOTSTRAP
 from pyhudi.spark.procedures.buckets import BUCKETS
 from pyhudi.spark.procedures.cleans import CLEANS
@@ -93,7 +93,7 @@ def _find(name: str) -> Procedure:
     if name in REFUSED:
         raise Unsupported(f"CALL {name}: is not carried out: {REFUSED[name]}")
     if name not in PROCEDURES:
-        near = get_close_matches(name, [*PROCEDURES, *REFUSED], 1)
-        hint = f"; the nearest is '{near[0]}'" if near else ""
+        near = nearest_name(name, [*PROCEDURES, *REFUSED])
+        hint = f"; the nearest is '{near}'" if near else ""
         raise Invalid(f"CALL {name}: expected the name of a procedure, found another{hint}; CALL help lists them")
     return PROCEDURES[name]

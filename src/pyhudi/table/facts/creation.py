@@ -32,7 +32,7 @@ from pyhudi.table.facts.config import BASE_FORMAT, CDC_ENABLED, CDC_MODE, TableT
 from pyhudi.table.facts.key_properties import SPELLED_ANEW, bare_name, key_properties
 from pyhudi.table.facts.stored_options import refuse_unstored
 from pyhudi.timeline.layout import timeline_layout
-from pyhudi.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
+from pyhudi.versions import NEW_TABLE_VERSION, VERSIONS, WRITABLE_TEXT, Merging, TableVersion
 
 _FOLDERS = (".hoodie/.aux/.bootstrap/.partitions", ".hoodie/.aux/.bootstrap/.fileids", ".hoodie/.temp")
 
@@ -85,7 +85,9 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     """
     if not new.name or not isinstance(new.name, str):
         raise Invalid(f"name: expected a table name, found {new.name!r}")
-    version = VERSIONS.get(new.table_version) if isinstance(new.table_version, int) else None
+    if isinstance(new.table_version, bool) or not isinstance(new.table_version, int):
+        raise Invalid(f"table_version={new.table_version!r}: expected a number, such as {NEW_TABLE_VERSION}")
+    version = VERSIONS.get(new.table_version)
     if version is None or not version.is_writable:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
     if new.table_type not in get_args(TableType):

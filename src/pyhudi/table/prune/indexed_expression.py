@@ -11,10 +11,12 @@ from typing import Final
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.told_names import listed
 from pyhudi.predicate.casts import can_cast
 from pyhudi.predicate.evaluate import fold
 from pyhudi.predicate.functions.calls import call_of
 from pyhudi.predicate.nodes import Call, Cast, Column, Literal, Node, columns_in, type_of
+from pyhudi.predicate.parse import told_as
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.predicate.types import canonical_type, is_integer
 
@@ -81,7 +83,7 @@ def expression_node(expression: IndexedExpression, schema: pa.Schema) -> Node:
         raise Invalid(f"index on {expression.text}: expected a function that an index can be of: {have}")
 
     if expression.column not in schema.names:
-        have = ", ".join(schema.names) or "none yet"
+        have = listed(schema.names) or "none yet"
         raise Invalid(
             f"index on {expression.text}: no column '{expression.column}' in the table, whose columns are: {have}"
         )
@@ -124,10 +126,8 @@ def parse_indexed_expression(text: str, schema: pa.Schema) -> IndexedExpression:
     """
     from pyhudi.predicate.resolve import parse_value  # imports sqlglot, which only a new index needs
 
-    try:
+    with told_as("index on"):
         node = parse_value(text, schema)
-    except (Invalid, Unsupported) as error:
-        raise type(error)(f"index on {str(error).removeprefix('where ')}") from error
 
     found = _described(node)
     if found is None or expression_node(found, schema) != node:

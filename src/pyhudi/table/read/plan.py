@@ -15,6 +15,7 @@ from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeRules
 from pyhudi.options.arguments import several_texts
 from pyhudi.predicate import Predicate, partition_can_match, partitions_in_doubt
+from pyhudi.predicate.names import known_names
 from pyhudi.table.prune.data_skipping import DataSkipping, SkippingOf
 from pyhudi.table.prune.index_pruning import PrunedQuery
 from pyhudi.table.prune.partition_values import PathValues, known_values
@@ -215,7 +216,7 @@ def chosen_columns(full: pa.Schema, columns: Iterable[str], *, table_name: str) 
     names = several_texts(columns, what="columns", of="column names")
     for at, name in enumerate(names):
         if name not in full.names:
-            raise Invalid(f"columns: no column '{name}' in table '{table_name}'; it has {', '.join(full.names)}")
+            raise Invalid(f"columns: no column '{name}' in table '{table_name}'; {known_names(name, full)}")
         if name in names[:at]:
             raise Invalid(f"columns: expected each column once, found '{name}' twice")
     return pa.schema([full.field(name) for name in names])

@@ -7,7 +7,6 @@ again keep what they have, and readers conform it.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import pyarrow as pa
 
@@ -25,6 +24,7 @@ from pyhudi.format.struct_fields import column_around, find_field, find_fields
 from pyhudi.format.time_units import are_same_times
 from pyhudi.merge.marks import has_mark
 from pyhudi.merge.rules import IS_DELETED, MergeRules
+from pyhudi.options.told_names import listed, nearest_name
 from pyhudi.write.settings import WriteSettings
 
 SPELLING = {pa.int32(): (pa.int64(),)}
@@ -32,6 +32,11 @@ SPELLING = {pa.int32(): (pa.int64(),)}
 
 EXACT = {pa.int32(): (pa.int64(), pa.float64()), pa.float32(): (pa.float64(),)}
 """What an ordering column may become: types in which two different values stay different."""
+
+_CAST, _RENAME, _LEAVE_OUT = "cast what has another type", "rename what is misspelled", "leave out what is new"
+_GIVE = "give what is missing"
+_FILL = f"{_GIVE}, or have nulls there by hoodie.write.set.null.for.missing.columns=true"
+"""What cures an input that does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: Wri
     if lacking:
         raise Invalid(
             f"input does not fit table '{table.name}': an upsert may have some of the columns, but needs the key, "
-            f"partition and ordering columns and those that are never null; missing: {', '.join(lacking)}"
+            f"partition and ordering columns and those that are never null; missing: {listed(lacking)}"
         )
     return True
 
@@ -96,7 +101,7 @@ def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: Mer
     if mark is None:
         return
 
-    missing = ", ".join(f"'{name}'" for name in table.schema.names if name not in incoming.names)
+    missing = listed([f"'{name}'" for name in table.schema.names if name not in incoming.names])
     raise Unsupported(
         f"table '{table.name}': expected all columns in an upsert, as the table has '{mark}', found {missing} "
         "missing; Apache Hudi 1.x loses rows that came with some of the columns when it compacts such a table. Give "
@@ -111,7 +116,7 @@ def evolved_schema(
 
     Meta fields in the input are passed over. `is_partial`: missing columns are left as they are.
     Raises: Invalid for columns that are missing; for columns whose type neither widens to the table's nor from it; for
-    new columns that are never null. The message names all of them.
+    new columns that are never null. The message names the first of them.
     """
     refuse_doubled(incoming)
     given = canonical_arrow(typed_nulls(without_meta(incoming), table.schema))
@@ -123,9 +128,7 @@ def evolved_schema(
         columns = {field.name: columns.get(field.name, field) for field in table.schema}
 
     if check.problems:
-        raise Invalid(
-            f"input does not fit table '{table.name}': {'; '.join(check.problems)}; cast or select its columns"
-        )
+        raise _unfit(table.name, check.problems)
     return evolve_avro(table.schema_text, pa.schema(columns.values()), optional=frozenset(check.missing))
 
 
@@ -141,19 +144,25 @@ def columns_for_delete(
     if missing:
         raise Invalid(
             f"delete from table '{table_name}': expected the key and partition columns ({', '.join(needed)}), "
-            f"found no '{missing[0]}' among {', '.join(incoming.names)}"
+            f"found no '{missing[0]}' among {listed(incoming.names)}"
         )
 
     wanted = find_fields(table, names)
     given = canonical_arrow(typed_nulls(find_fields(incoming, wanted.names), wanted))
-    problems = [
-        f"column '{found.name}': expected {field.type}, found {found.type}"
+    problems = {
+        f"column '{found.name}': expected {field.type}, found {found.type}": _CAST
         for found, field in zip(given, wanted, strict=True)
         if not fits(found.type, field.type)
-    ]
+    }
     if problems:
-        raise Invalid(f"input does not fit table '{table_name}': {'; '.join(problems)}; cast or select its columns")
+        raise _unfit(table_name, problems)
     return wanted
+
+
+def _unfit(table_name: str, problems: Mapping[str, str]) -> Invalid:
+    """The error for columns that do not fit. `problems`: each with what cures it."""
+    cures = ", ".join(dict.fromkeys(problems.values()))
+    return Invalid(f"input does not fit table '{table_name}': {listed(problems, '; ')}; {cures}")
 
 
 def first_schema(incoming: pa.Schema) -> pa.Schema:
@@ -244,7 +253,7 @@ class _Comparison:
     """One walk along the input's fields and the table's. `missing`: paths of table fields that become optional;
     `dropped`: of those that the table loses.
 
-    `problems`: what does not fit, one text each.
+    `problems`: what does not fit, one text each, and what cures it.
     """
 
     def __init__(self, table: TableColumns, settings: WriteSettings) -> None:
@@ -255,9 +264,12 @@ class _Comparison:
         }
         self._required = frozenset(required_columns(table.schema_text))
         self._takes_some = settings.fills_missing_columns or settings.drops_missing_columns
-        self.problems: list[str] = []
+        self.problems: dict[str, str] = {}
         self.missing: list[str] = []
         self.dropped: list[str] = []
+
+    def _tell(self, problem: str, cure: str) -> None:
+        self.problems[problem] = cure
 
     def members(self, found: list[pa.Field], stored: list[pa.Field], path: str) -> list[pa.Field]:
         """The fields of the table, or of a struct in it, changed so that the input's fields fit in."""
@@ -285,10 +297,10 @@ class _Comparison:
         if self._settings.drops_missing_columns and where not in self._pinned:
             self.dropped.append(where)
             return
-        near = get_close_matches(field.name, added, 1)
-        self.problems.append(
-            f"column '{where}' ({field.type}) is missing" + (f" (found '{path}{near[0]}')" if near else "")
-        )
+        near = nearest_name(field.name, added)
+        found = f" (found '{path}{near}')" if near else ""
+        remedy = _RENAME if near else _GIVE if where in self._pinned else _FILL
+        self._tell(f"column '{where}' ({field.type}) is missing{found}", remedy)
 
     def _added(
         self, added: list[pa.Field], stored: list[pa.Field], path: str, *, beside_missing: bool
@@ -304,15 +316,14 @@ class _Comparison:
             where = f"{path}{field.name}"
             alike = folded.setdefault(field.name.lower(), field.name)
             if alike != field.name:
-                self.problems.append(
-                    f"column '{where}' ({field.type}) differs from column '{path}{alike}' by capital letters only"
-                )
+                said = f"column '{where}' ({field.type}) differs from column '{path}{alike}' by capital letters only"
+                self._tell(said, _RENAME)
             elif beside_missing and not self._takes_some:
-                self.problems.append(f"column '{where}' ({field.type}) is not in the table")
+                self._tell(f"column '{where}' ({field.type}) is not in the table", _LEAVE_OUT)
             elif not (field.nullable or self._settings.makes_new_columns_nullable or where == IS_DELETED):
-                self.problems.append(
-                    f"column '{where}' ({field.type}, never null) is not in the table, whose rows have no value for "
-                    "it: expected a new column that may be null, or hoodie.datasource.write.new.columns.nullable=true"
+                self._tell(
+                    f"column '{where}' ({field.type}, never null) is not in the table, whose rows have no value for it",
+                    "let new columns be null, or set hoodie.datasource.write.new.columns.nullable=true",
                 )
 
         return [field.with_nullable(True) for field in added]
@@ -339,5 +350,5 @@ class _Comparison:
                 reason = ", which Apache Hudi cannot read within structs, lists and maps"
             else:
                 return found
-        self.problems.append(f"column '{path}': expected {stored}, found {found}{reason}")
+        self._tell(f"column '{path}': expected {stored}, found {found}{reason}", _CAST)
         return stored

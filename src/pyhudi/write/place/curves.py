@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
 from pyhudi.loops import inlined, loop
+from pyhudi.options.told_names import listed
 from pyhudi.write.place.value_codes import Keys, Rows, sorted_rows, value_codes
 
 Curve: TypeAlias = Literal["linear", "z-order", "hilbert"]
@@ -88,7 +89,7 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
     first, *fields = name.split(".")
     known = pa.schema(table.schema)
     if first not in known.names:
-        raise Invalid(f"there is no column {name!r} to order rows by. The columns are {', '.join(known.names)}")
+        raise Invalid(f"there is no column {name!r} to order rows by. The columns are {listed(known.names)}")
     column = table.column(first)
     for field in fields:
         if not pa.types.is_struct(column.type) or column.type.get_field_index(field) < 0:

@@ -1,12 +1,12 @@
 """Replacing whole file groups: which ones a write replaces, and what must not stand in its way."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 
 from pyhudi.errors import Conflict, NotFound
 from pyhudi.format.timeline.action_files import encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import RequestedReplaceMetadata
+from pyhudi.options.told_names import listed, nearest_name
 from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
@@ -82,8 +82,8 @@ def find_partitions(existing: Sequence[str], wanted: Iterable[str]) -> tuple[str
     chosen = tuple(dict.fromkeys(wanted))
     for path in chosen:
         if path not in known:
-            near = get_close_matches(path, existing, 1)
-            hint = f"; the nearest is '{near[0]}'" if near else f"; there are {_shown(existing)}"
+            near = nearest_name(path, existing)
+            hint = f"; the nearest is '{near}'" if near else f"; there are {_shown(existing)}"
             raise NotFound(f"partition '{path}': expected the path of a partition as it is stored, found none{hint}")
     return chosen
 
@@ -131,6 +131,4 @@ def has_in_order(path: str, parts: Sequence[str]) -> bool:
 
 
 def _shown(existing: Sequence[str]) -> str:
-    shown = ", ".join(f"'{path}'" for path in existing[:_SHOWN_MAX])
-    rest = f" and {len(existing) - _SHOWN_MAX:,} more" if len(existing) > _SHOWN_MAX else ""
-    return f"{shown}{rest}" if existing else "none"
+    return listed([f"'{path}'" for path in existing], most=_SHOWN_MAX) or "none"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.told_names import listed
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.stored_keys import stored_key_spec
@@ -103,11 +104,17 @@ class Merge:
 def default_on(config: TableConfig, source: Sequence[str], *, is_global: bool) -> list[str]:
     """The columns that say which row it is: the key's, and those of the partition where the source has them.
 
-    `source`: the names of its columns. `is_global`: as in `Merge`. Raises: Invalid for a table without key columns.
+    `source`: the names of its columns. `is_global`: as in `Merge`.
+    Raises: Invalid for a table without key columns, and a source that lacks one.
     """
     if not config.record_key:
         raise Invalid(f"merge into table '{config.name}': expected on=…, as the table has no record key columns")
     known = {name.lower() for name in source}
+    if lacking := [name for name in config.record_key if name.lower() not in known]:
+        raise Invalid(
+            f"merge into table '{config.name}': expected on=…, or the record key '{lacking[0]}' in the source, found "
+            f"{listed(source)}"
+        )
     partition = () if is_global else config.partition_by
     return list(dict.fromkeys([*config.record_key, *(name for name in partition if name.lower() in known)]))
 

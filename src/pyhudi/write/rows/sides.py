@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
 from pyhudi.predicate import Predicate, parse_predicate
+from pyhudi.predicate.names import known_names
 from pyhudi.predicate.nodes import And, Column, Compare, InList, Literal, Node, columns_in, conjuncts_of, type_of
+from pyhudi.predicate.parse import told_as
 from pyhudi.predicate.types import is_float
 
 _LISTED_MAX = 10_000
@@ -146,8 +148,13 @@ def parse_condition(on: Any, sides: Sides) -> Condition:
         names = list(on) if isinstance(on, Sequence) else []
         if not names or not all(isinstance(name, str) for name in names):
             raise Invalid(f"merge: on={on!r}: expected SQL text, such as 'target.id = source.id', or names of columns")
+        for side, schema in (("table", sides.target), ("source", sides.source)):
+            known = {name.lower() for name in schema.names}
+            if (lacking := next((name for name in names if name.lower() not in known), None)) is not None:
+                raise Invalid(f"merge: on={names}: no column {lacking!r} in the {side}; {known_names(lacking, schema)}")
         on = " AND ".join(f"{_quoted(sides.target_alias, n)} = {_quoted(sides.source_alias, n)}" for n in names)
-    condition = parse_predicate(on, sides.schema).condition
+    with told_as("on"):
+        condition = parse_predicate(on, sides.schema).condition
     assert condition is None or not isinstance(condition, pc.Expression)
     bare = [] if condition is None else [column for column in columns_in(condition) if not sides.path(column)]
     if bare:

@@ -1,5 +1,6 @@
 """A new table could be born with other facts than Apache Hudi gives one, and then be merged or upgraded otherwise."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,12 @@ def test_a_merge_strategy_takes_a_merger_in_this_process(version: int) -> None:
     properties = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": MERGER}
     with pytest.raises(Unsupported, match="expected a merge strategy with a merger in this process"):
         new_table_properties(new(table_version=version, properties=properties))
+
+
+@pytest.mark.parametrize("version", ["8", 8.0, True, None])
+def test_a_version_that_is_no_number_is_refused_as_such(version: Any) -> None:
+    with pytest.raises(Invalid, match=f"table_version={re.escape(repr(version))}: expected a number"):
+        new_table_properties(new(table_version=version))
 
 
 @pytest.mark.parametrize("version", [0, 4, 10])

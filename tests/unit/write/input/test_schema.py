@@ -66,6 +66,30 @@ def test_all_that_is_wrong_is_named_at_once() -> None:
     assert "'ID' (string) differs from column 'id' by capital letters only" in text
 
 
+def test_the_error_names_what_cures_each_fault() -> None:
+    nulls = "have nulls there by hoodie.write.set.null.for.missing.columns=true"
+    columns = dict(zip(TABLE.names, TABLE, strict=True))
+
+    def said(*given: pa.Field | tuple[str, pa.DataType]) -> str:
+        with pytest.raises(Invalid) as caught:
+            evolved(pa.schema(given), table_of(TABLE))
+        return str(caught.value).rpartition("; ")[2]
+
+    assert said(columns["id"], columns["s"]).endswith(nulls)
+    assert said(columns["n"], columns["s"]) == "give what is missing", "a key is never null"
+    assert said(columns["id"], columns["s"], ("n", pa.string())) == "cast what has another type"
+    assert said(columns["id"], columns["s"], ("nn", pa.int64())).startswith("rename what is misspelled")
+    assert said(columns["id"], ("m", pa.int64())).endswith(f"{nulls}, leave out what is new")
+
+
+def test_of_many_faults_the_error_names_the_first_ones() -> None:
+    wide = pa.schema([pa.field("id", pa.string()), *(pa.field(f"c{at}", pa.int64()) for at in range(300))])
+    with pytest.raises(Invalid) as caught:
+        evolved(wide.empty_table().select(["id"]).schema, table_of(wide))
+    assert len(str(caught.value)) < 1_200
+    assert "column 'c19' (int64) is missing and 280 more; give" in str(caught.value)
+
+
 def test_new_columns_come_last_and_may_be_null() -> None:
     given = pa.schema([("new", pa.int8()), *TABLE, ("other", pa.struct([("x", pa.decimal128(5, 2))]))])
     assert evolved(given, table_of(TABLE)) == pa.schema(
