@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.options.told_names import listed
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.predicate.nodes import Node, columns_in, type_of
-from pyhudi.predicate.parse import require_names
+from pyhudi.predicate.parse import require_names, said_of_expression
 from pyhudi.predicate.python_values import python_value
 from pyhudi.predicate.storing import may_be_stored, refusal, stored_array
 
@@ -69,7 +70,8 @@ def _parsed(text: str, schema: pa.Schema, what: str) -> Node:
     try:
         return parse_value(text, schema)
     except Invalid as error:
-        raise Invalid(f"{what}: {str(error).removeprefix('where ')}") from error
+        hint = f"; the text itself is \"'{text}'\", or pyarrow.scalar({text!r})" if text.isidentifier() else ""
+        raise Invalid(f"{what}: {str(error).removeprefix('where ')}{hint}") from error
     except Unsupported as error:
         raise Unsupported(f"{what}: {str(error).removeprefix('where ')}") from error
 
@@ -85,7 +87,8 @@ def _projected(expression: pc.Expression, rows: pa.RecordBatch, what: str) -> pa
         scanner = ds.InMemoryDataset(pa.Table.from_batches([rows])).scanner(columns={"value": expression})
         return one_array(scanner.to_table().column("value"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise Invalid(f"{what}: {expression}: {error}; the columns are {', '.join(rows.schema.names)}") from error
+        said = said_of_expression(error)
+        raise Invalid(f"{what}: {expression}: {said}; the columns are {listed(rows.schema.names)}") from error
 
 
 def _columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]:

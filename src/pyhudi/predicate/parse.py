@@ -125,10 +125,12 @@ def _require_boolean(expression: pc.Expression, schema: pa.Schema) -> None:
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise Invalid(f"where {expression}: {_said(error)}; the columns are {listed(schema.names)}") from error
+        raise Invalid(
+            f"where {expression}: {said_of_expression(error)}; the columns are {listed(schema.names)}"
+        ) from error
 
 
-def _said(error: pa.ArrowException) -> str:
+def said_of_expression(error: pa.ArrowException) -> str:
     """What Arrow says of an expression, without the schema, which it appends with a line a column."""
     first, _, more = str(error).partition("\n")
     return first.rpartition(" in ")[0] or first if more else first

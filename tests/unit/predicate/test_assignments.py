@@ -136,6 +136,7 @@ def test_values_are_stored_in_the_columns_type(value: Any, kind: pa.DataType, ex
         ("d * 1e300", pa.int64(), "found 1.9e+300"),
         ("m", pa.decimal128(2, 2), "found 1.25"),
         ("x", pa.int32(), "no column 'x'"),
+        ("oslo", pa.string(), "the text itself is \"'oslo'\", or pyarrow.scalar('oslo')"),
         ({"a": 1}, pa.int32(), "found {'a': 1}"),
         (2**40, pa.int32(), f"found {2**40}"),
         ({"aa": 1}, pa.struct([("a", pa.int32())]), "no field 'aa'"),
