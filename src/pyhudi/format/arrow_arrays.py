@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
 
@@ -19,6 +20,22 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         return column
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def map_entries(array: pa.MapArray) -> pa.ListArray:
+    """Maps as lists of structs of key and value. No copy is made. Arrow's functions of lists do not take maps."""
+    kind = pa.list_(array.values.type)
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], offset=array.offset, children=[array.values])
+
+
+def list_offsets(array: pa.Array) -> pa.Array:
+    """Where each list begins among the items that `flatten` gives: a null list has none.
+
+    Seen: a cast of PyArrow 26 from list views gives a null too few offsets, and then reads what lies beyond.
+    """
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    ends = np.cumsum(np.asarray(lengths), dtype=np.int64)
+    return pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
 
 
 def key_buffers(keys: pa.Array | pa.ChunkedArray, *, what: str) -> Iterator[tuple[Bytes, Offsets, int]]:

@@ -131,10 +131,10 @@ def _has_done(result: object) -> bool:
 
 
 def _figures(result: object) -> dict[str, int]:
-    """The numbers of a result."""
+    """The numbers of a result; its moments, such as `saved_at_ms`, are none."""
     if not is_dataclass(result) or isinstance(result, type):
         return {}
-    values = {one.name: getattr(result, one.name) for one in fields(result)}
+    values = {one.name: getattr(result, one.name) for one in fields(result) if not one.name.endswith("_at_ms")}
     return {name: value for name, value in values.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 

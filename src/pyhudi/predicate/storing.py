@@ -6,12 +6,12 @@ lists, maps and structs the same holds for each part. Seen: PySpark 4.3.0.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from pyhudi.errors import Invalid
+from pyhudi.format.arrow_arrays import list_offsets, map_entries
 from pyhudi.predicate.casts import can_cast, cast_array
 from pyhudi.predicate.types import canonical_type, is_datetime, is_numeric
 
@@ -103,15 +103,14 @@ def _nested(values: pa.Array, field: pa.Field, what: str) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=nulls)
 
     if types.is_map(kind):
-        values = pa.concat_arrays([values])  # Arrow wants the offsets unsliced where a mask is given
-        keys = stored_array(values.keys, part_of(field, kind.key_field, "key"), what=what)
-        items = stored_array(values.items, part_of(field, kind.item_field, "value"), what=what)
-        return pa.MapArray.from_arrays(values.offsets, keys, items, type=kind, mask=nulls)
+        entries = map_entries(values)
+        keys, items = entries.flatten().flatten()
+        keys = stored_array(keys, part_of(field, kind.key_field, "key"), what=what)
+        items = stored_array(items, part_of(field, kind.item_field, "value"), what=what)
+        return pa.MapArray.from_arrays(list_offsets(entries), keys, items, type=kind, mask=nulls)
 
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
     items = stored_array(values.flatten(), part_of(field, kind.value_field, "element"), what=what)
-    return pa.ListArray.from_arrays(pa.array(offsets), items, type=kind, mask=nulls)
+    return pa.ListArray.from_arrays(list_offsets(values), items, type=kind, mask=nulls)
 
 
 def _is_any_list(kind: pa.DataType) -> bool:

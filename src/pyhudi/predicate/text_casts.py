@@ -90,7 +90,7 @@ def text_to_wide_decimal(values: pa.Array) -> pa.Array:
     is_huge = pc.match_substring_regex(cut, r"^[+-]?[0-9]{39,}(?:\.[0-9]*)?$")
     cut = pc.if_else(is_huge, None, cut)
     fits = pc.fill_null(pc.match_substring_regex(cut, _SHORT_DECIMAL), True)
-    if not pc.all(fits).as_py():
+    if not pc.all(fits, min_count=0).as_py():
         found = cut.filter(pc.invert(fits))[0].as_py()
         raise Unsupported(f"CAST to a decimal of {found!r}: its exponent is beyond what is exact here")
     return cut.cast(pa.decimal256(76, 38))

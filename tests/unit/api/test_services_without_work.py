@@ -172,3 +172,15 @@ def test_the_command_says_why_what_it_began_found_nothing(tmp_path: Path, monkey
     )
     assert shown.exit_code == 0
     assert "compaction found nothing to do: no slice has logs that qualify" in shown.output
+
+
+def test_what_cannot_be_planned_is_a_failure_and_not_idle(tmp_path: Path) -> None:
+    """An idle service is looked at in each round without a pause, and nobody is told."""
+    table = a_table_without_logs(tmp_path / "t")
+    odd = {**ALL_ON, "hoodie.clustering.plan.strategy.sort.columns": "nosuch"}
+
+    state, reason = found(pyhudi.services.run(table, options=odd, dry_run=True))["clustering"]
+    assert (state, "nosuch" in reason) == ("due", True)
+    assert reason.startswith("cannot be planned: ")
+    state, reason = found(pyhudi.services.run(table, options=odd, once=True))["clustering"]
+    assert (state, "nosuch" in reason) == ("failed", True)

@@ -30,6 +30,13 @@ ROWS = pa.RecordBatch.from_pydict(
         "s": pa.array([{"x": 1, "y": "a"}, None, {"x": None, "y": None}]),
         "ls": pa.array([["a", None], None, []]),
         "ns": pa.array([[1, None], None, [300]]),
+        "ed": pa.array([[], None, []], pa.list_(pa.float64())),
+        "gm": pa.MapArray.from_arrays(
+            pa.array([0, 1, 2, 2], pa.int32()),
+            pa.array(["a", "b"]),
+            pa.array([1, 2**40]),
+            mask=pa.array([False, True, False]),
+        ),  # a null over what does not fit
         "ms": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
     }
 )
@@ -107,6 +114,8 @@ def stored(value: Any, kind: pa.DataType, rows: pa.RecordBatch = ROWS) -> list[A
          [{"y": "a", "x": 1}, None, {"y": None, "x": None}]),
         ("ns", pa.list_(pa.decimal128(5, 1)), [[Decimal(1), None], None, [Decimal(300)]]),
         ("ns", pa.list_(pa.string()), [["1", None], None, ["300"]]),
+        ("ed", pa.list_(pa.decimal128(10, 2)), [[], None, []]),
+        ("gm", pa.map_(pa.string(), pa.int32()), [[("a", 1)], None, []]),
         ("ms", pa.map_(pa.string(), pa.float64()), [[("k", 1.0)], None, []]),
         (pc.field("ns").cast(pa.large_list(pa.int64())), pa.list_(pa.int32()), [[1, None], None, [300]]),
         (pa.scalar([1, None]), pa.list_(pa.int8()), [[1, None]] * 3),

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -217,7 +217,7 @@ class _Served:
             ServiceStatus(one.service, State.DUE if one.is_due else State.IDLE, one.reason, now_ms) for one in verdicts
         )
 
-    def due(self, services: Collection[Service]) -> Sequence[Due]:
+    def due(self, services: Collection[Service]) -> Iterator[Due]:
         snapshot, merged, settings = self._handle.prepare(self._options)
         access = self._handle.access
         if is_listening():

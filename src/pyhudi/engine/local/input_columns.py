@@ -5,11 +5,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.engine.local.nulls import refuse_null_required
 from pyhudi.errors import CorruptFile, Invalid
-from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.arrow_arrays import list_offsets, one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
 from pyhudi.format.struct_fields import column_at, find_field
 from pyhudi.format.time_units import UNITS, are_same_times, refuse_far_times
@@ -187,7 +186,7 @@ def plain_array(array: pa.Array) -> pa.Array:
     if (item := _item_field(kind)) is not None:
         values = plain_array(array.flatten())
         wanted = pa.list_(item.with_type(values.type))
-        return pa.ListArray.from_arrays(_list_offsets(array), values, type=wanted, mask=_nulls(array))
+        return pa.ListArray.from_arrays(list_offsets(array), values, type=wanted, mask=_nulls(array))
 
     return array if pa.types.is_null(kind) else array.cast(_canonical(kind))
 
@@ -216,16 +215,6 @@ def _runs_of_rows(array: pa.Array) -> pa.Array:
 
 def _nulls(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
-
-
-def _list_offsets(array: pa.Array) -> pa.Array:
-    """Where each list begins among the items of all lists. A null list has no items.
-
-    Seen: a cast of PyArrow 26 from list views gives a null too few offsets, and then reads what lies beyond.
-    """
-    lengths = pc.fill_null(pc.list_value_length(array), 0)
-    ends = np.cumsum(np.asarray(lengths), dtype=np.int64)
-    return pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
 
 
 def _offsets(array: pa.Array) -> pa.Array:

@@ -18,6 +18,7 @@ from pyhudi.errors import Invalid
 from pyhudi.format.avro.encode import EncodedRows, row_encoder
 from pyhudi.format.avro.types import arrow_field, parse_schema
 from pyhudi.format.hfile.writer import encode_hfile_table
+from pyhudi.format.hidden_nulls import without_hidden_nulls
 from pyhudi.format.leaf_bounds import leaves_with_bounds
 from pyhudi.format.log.block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from pyhudi.format.log.delete import encode_delete_content
@@ -193,6 +194,7 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if not field.nullable and column.null_count:
             raise Invalid(f"column '{field.name}': expected no null, as the schema states, found {column.null_count:,}")
 
+    columns = without_hidden_nulls(columns)
     try:
         return columns if is_conformed else columns.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

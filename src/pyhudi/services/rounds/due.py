@@ -1,10 +1,11 @@
 """What is due on a table, and why the rest is not. Nothing is changed, and the table is not held."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, Unsupported
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import plan_of_archival
@@ -84,21 +85,26 @@ def plans_new(service: Service, settings: AfterCommitSettings, wanted: Collectio
     return service in wanted or service not in _SWITCHES or _SWITCHES[service][1](settings)
 
 
-def find_due(look: Look, services: Collection[Service]) -> tuple[Due, ...]:
-    """What is due of these services, in the order of a round.
+def find_due(look: Look, services: Collection[Service]) -> Iterator[Due]:
+    """What is due of these services, in the order of a round. Each is judged when it is asked for.
 
     A service is due whose plan has something in it. Requests: a get and a head for each pending action; what planning
     takes where nothing is pending.
     """
-    return tuple(_judge(look, service) for service in Service if service in services)
+    return map(partial(_judge, look), (service for service in Service if service in services))
 
 
 def _judge(look: Look, service: Service) -> Due:
-    """The verdict on one service. One that does not fit the table, or cannot be planned, is not due for that reason."""
+    """The verdict on one service. One that does not fit the table is not due for that reason.
+
+    One that cannot be planned is due: whoever carries it out meets the error, and tells it.
+    """
     try:
         return _JUDGES[service](look)
-    except HudiError as error:
+    except Unsupported as error:
         return Due(service, False, str(error))
+    except HudiError as error:
+        return Due(service, True, f"cannot be planned: {error}")
 
 
 def _left(look: Look, service: Service, pending: list[Instant]) -> Due | None:

@@ -5,7 +5,7 @@ left to it: several processes share the work of a table, and what a dead one lea
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
@@ -68,8 +68,8 @@ class ServedTable(Protocol):
     def uri(self) -> str:
         """Where it lies, for people."""
 
-    def due(self, services: Collection[Service]) -> Sequence[Due]:
-        """What is due of these services now."""
+    def due(self, services: Collection[Service]) -> Iterable[Due]:
+        """What is due of these services now. Each is judged when it is asked for."""
 
     def carry_out(self, service: Service) -> Served:
         """Do what is due of one service."""
@@ -118,21 +118,30 @@ class Rounds:
         left = [service for service in Service if service in self._services and self._may_try(table, service)]
         while left:
             try:
-                verdicts = table.due(left)
+                verdicts = iter(table.due(left))
             except Exception as error:  # of any kind, as below
                 for service in left:
                     self._note(table, service, State.FAILED, _in_words(error))
                 return
+            left = self._after_first_done(table, left, verdicts)
 
-            left = []
-            for number, verdict in enumerate(verdicts):
-                if self._is_stopped():
-                    return
-                if not verdict.is_due:
-                    self._note(table, verdict.service, State.IDLE, verdict.reason)
-                elif self._carry_out(table, verdict):
-                    left = [later.service for later in verdicts[number + 1 :]]
-                    break
+    def _after_first_done(
+        self, table: ServedTable, services: Sequence[Service], verdicts: Iterator[Due]
+    ) -> list[Service]:
+        """Go through the services until one has done something. Returns those behind it."""
+        for number, service in enumerate(services):
+            if self._is_stopped():
+                return []
+            try:
+                verdict = next(verdicts)
+            except Exception as error:  # of any kind, as below
+                self._note(table, service, State.FAILED, _in_words(error))
+                continue
+            if not verdict.is_due:
+                self._note(table, service, State.IDLE, verdict.reason)
+            elif self._carry_out(table, verdict):
+                return list(services[number + 1 :])
+        return []
 
     def _may_try(self, table: ServedTable, service: Service) -> bool:
         before = self._status.get((table.uri, service))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
+from pyhudi.format.hidden_nulls import without_hidden_nulls
 from pyhudi.format.leaf_bounds import leaves, leaves_with_bounds
 from pyhudi.format.schema.conversion import (
     FILE_NAME,
@@ -138,7 +139,7 @@ class BaseFileWriter:
 
     def _flush(self, *, is_last: bool) -> None:
         if self._pending:
-            given = pa.Table.from_batches(self._pending, self.given)
+            given = without_hidden_nulls(pa.Table.from_batches(self._pending, self.given))
             codes = pa.array(np.zeros(len(given), dtype=np.int32))
             columns = [
                 pa.DictionaryArray.from_arrays(codes, pa.array([self._constants[name]], pa.string()))

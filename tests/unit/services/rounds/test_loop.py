@@ -1,6 +1,6 @@
 """A service that fails could end the process, be tried without pause, or keep the others from their work."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Conflict, Invalid
@@ -136,3 +136,34 @@ def test_a_service_that_finds_nothing_after_all_is_idle() -> None:
     watched.rounds.round()
     assert (watched.status(CLEAN).state, watched.status(CLEAN).runs) == (State.IDLE, 0)
     assert watched.status(CLEAN).reason == "another writer was faster"
+
+
+def test_a_service_is_judged_when_those_before_it_have_had_their_turn() -> None:
+    """To judge one may take a get for each log, in vain where a service before it changes the table."""
+    judged = list[Service]()
+
+    class Lazy(FakeTable):
+        def due(self, services: Collection[Service]) -> Iterator[Due]:  # type: ignore[override]
+            for one in services:
+                judged.append(one)
+                yield Due(one, one is CLEAN and not self.done, "")
+
+    Watched(Lazy({CLEAN: served})).rounds.round()
+
+    assert judged == [CLEAN, ARCHIVE]
+
+
+def test_a_service_that_cannot_be_judged_keeps_no_other_from_its_work() -> None:
+    class Odd(FakeTable):
+        def due(self, services: Collection[Service]) -> Iterator[Due]:  # type: ignore[override]
+            return map(self.judge, services)
+
+        def judge(self, service: Service) -> Due:
+            return Due(service, 1 // (service is ARCHIVE) == 1, "it is due")
+
+    table = Odd({ARCHIVE: served})
+    watched = Watched(table)
+    watched.rounds.round()
+
+    assert watched.status(CLEAN).state is State.FAILED
+    assert table.done == [ARCHIVE]
