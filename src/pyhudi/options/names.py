@@ -85,7 +85,7 @@ def check_known(name: str) -> None:
     """
     if _is_known(name):
         return
-    nearest = _meant(name) or _nearest(name)
+    nearest = _meant(name) or nearest_name(name, known_names()[0])
     hint = f"the nearest known name is '{nearest}'" if nearest else "no known name is near it"
     raise Invalid(f"option '{name}': expected a name that Apache Hudi knows, found an unknown one; {hint}")
 
@@ -94,7 +94,7 @@ def is_of_others(name: str) -> bool:
     """Whether an option of a DataFrame is none of ours, nor a misspelled one: Spark hands on whatever a script says,
     such as `className` for other services.
     """
-    return not (name.lower().startswith(("hoodie", OWN_PREFIX)) or _is_known(name) or _nearest(name))
+    return not (name.lower().startswith(("hoodie", OWN_PREFIX)) or _is_known(name) or _is_like_known(name))
 
 
 def is_of_open_group(name: str) -> bool:
@@ -129,9 +129,9 @@ def _is_misspelled(found: str, known: str) -> bool:
     return all(one == other or difflib.SequenceMatcher(None, one, other).ratio() >= 0.75 for one, other in pairs)
 
 
-def _nearest(name: str) -> str | None:
-    """The known name that is nearest to an unknown one, if one is near."""
-    return nearest_name(name, known_names()[0])
+def _is_like_known(name: str) -> bool:
+    """Whether a name is much like a known one, as `table.name` is. Less will do than to tell which one was meant."""
+    return bool(difflib.get_close_matches(name, sorted(known_names()[0]), n=1, cutoff=0.6))
 
 
 @cache

@@ -145,6 +145,11 @@ def test_options_of_a_dataframe_that_are_none_of_hudis_are_left_out() -> None:
     assert without_others({**prefix, "note.author": "x", "_note": "x"}) == {**prefix, "note.author": "x"}
 
 
+@pytest.mark.parametrize("name", ["table.name", "write.operation", "metadata.enable"])
+def test_a_name_that_lacks_its_beginning_is_not_left_out(name: str) -> None:
+    assert without_others({name: "x"}) == {name: "x"}
+
+
 @pytest.mark.parametrize("name", ["path", "as.of.instant", "hoodie.streamer.source.kafka.topic", "hoodie.table.name"])
 def test_known_names_pass(name: str) -> None:
     check_known(name)
