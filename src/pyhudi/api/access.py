@@ -187,7 +187,6 @@ def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
     for key, value in extra.items():
         if not (is_utf8(key) and is_utf8(value)):
             raise Invalid(f"extra_metadata: expected text that UTF-8 can spell, found {key!r}: {value!r}")
-    for key in extra:
         if key in _OWN_ENTRIES or key.startswith(_OWN_PREFIX):
             raise Invalid(f"extra_metadata: '{key}' is an entry of the table's own; choose another name")
     return extra

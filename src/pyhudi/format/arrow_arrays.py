@@ -28,7 +28,17 @@ def map_entries(array: pa.MapArray) -> pa.ListArray:
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], offset=array.offset, children=[array.values])
 
 
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """The mask that `from_arrays` of nested arrays takes. None without a null."""
+    return array.is_null() if array.null_count else None
+
+
 def list_offsets(array: pa.Array) -> pa.Array:
+    """The offsets of a list or map array. With a mask, Arrow takes only offsets that are no slice of a larger array."""
+    return array.offsets if array.offset == 0 else pa.concat_arrays([array.offsets])
+
+
+def flat_offsets(array: pa.Array) -> pa.Array:
     """Where each list begins among the items that `flatten` gives: a null list has none.
 
     Seen: a cast of PyArrow 26 from list views gives a null too few offsets, and then reads what lies beyond.

@@ -6,7 +6,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.arrow_arrays import list_offsets, map_entries
+from pyhudi.format.arrow_arrays import flat_offsets, map_entries, null_mask
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -41,7 +41,7 @@ def _filled(array: pa.Array) -> pa.Array:
     kind = array.type
     if not _may_hide(kind):
         return array
-    nulls = array.is_null() if array.null_count else None
+    nulls = null_mask(array)
 
     if pa.types.is_struct(kind):
         children = [_filled(child) for child in array.flatten()]  # null below each null of the struct
@@ -54,8 +54,8 @@ def _filled(array: pa.Array) -> pa.Array:
     if pa.types.is_map(kind):
         entries = map_entries(array)
         keys, items = entries.flatten().flatten()
-        return pa.MapArray.from_arrays(list_offsets(entries), keys, _filled(items), type=kind, mask=nulls)
-    return pa.ListArray.from_arrays(list_offsets(array), _filled(array.flatten()), type=kind, mask=nulls)
+        return pa.MapArray.from_arrays(flat_offsets(entries), keys, _filled(items), type=kind, mask=nulls)
+    return pa.ListArray.from_arrays(flat_offsets(array), _filled(array.flatten()), type=kind, mask=nulls)
 
 
 def _shown(child: pa.Array, nulls: pa.Array) -> pa.Array:

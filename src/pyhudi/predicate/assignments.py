@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.options.told_names import listed
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.predicate.nodes import Node, columns_in, type_of
-from pyhudi.predicate.parse import require_names, said_of_expression
+from pyhudi.predicate.parse import require_names, said_of_expression, told_as
 from pyhudi.predicate.python_values import python_value
 from pyhudi.predicate.storing import may_be_stored, refusal, stored_array
 
@@ -67,13 +67,13 @@ def parse_assignment(value: Any, field: pa.Field, schema: pa.Schema, *, what: st
 def _parsed(text: str, schema: pa.Schema, what: str) -> Node:
     from pyhudi.predicate.resolve import parse_value  # imports sqlglot, which tasks do not need
 
-    try:
-        return parse_value(text, schema)
-    except Invalid as error:
-        hint = f"; the text itself is \"'{text}'\", or pyarrow.scalar({text!r})" if text.isidentifier() else ""
-        raise Invalid(f"{what}: {str(error).removeprefix('where ')}{hint}") from error
-    except Unsupported as error:
-        raise Unsupported(f"{what}: {str(error).removeprefix('where ')}") from error
+    with told_as(f"{what}:"):
+        try:
+            return parse_value(text, schema)
+        except Invalid as error:
+            if not text.isidentifier():
+                raise
+            raise Invalid(f"{error}; the text itself is \"'{text}'\", or pyarrow.scalar({text!r})") from error
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from pyhudi.errors import Invalid
-from pyhudi.format.arrow_arrays import list_offsets, map_entries
+from pyhudi.format.arrow_arrays import flat_offsets, map_entries, null_mask
 from pyhudi.predicate.casts import can_cast, cast_array
 from pyhudi.predicate.types import canonical_type, is_datetime, is_numeric
 
@@ -56,6 +56,14 @@ def stored_array(values: pa.Array, field: pa.Field, *, what: str) -> pa.Array:
         return values
     if not may_be_stored(values.type, kind):
         raise Invalid(refusal(what, values.type, field))
+    return _stored(values, field, what)
+
+
+def _stored(values: pa.Array, field: pa.Field, what: str) -> pa.Array:
+    """As `stored_array`, of a type that may be stored in the field's."""
+    kind = field.type
+    if values.type == kind:
+        return values
     if types.is_null(values.type):
         return pa.nulls(len(values), kind)
     if types.is_nested(kind):
@@ -95,22 +103,22 @@ def refusal(what: str, found: pa.DataType, field: pa.Field) -> str:
 
 def _nested(values: pa.Array, field: pa.Field, what: str) -> pa.Array:
     kind = field.type
-    nulls = values.is_null() if values.null_count else None
+    nulls = null_mask(values)
 
     if types.is_struct(kind):
         given = dict(zip(values.type.names, values.flatten(), strict=True))
-        children = [stored_array(given[one.name], part_of(field, one), what=what) for one in kind]
+        children = [_stored(given[one.name], part_of(field, one), what) for one in kind]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=nulls)
 
     if types.is_map(kind):
         entries = map_entries(values)
         keys, items = entries.flatten().flatten()
-        keys = stored_array(keys, part_of(field, kind.key_field, "key"), what=what)
-        items = stored_array(items, part_of(field, kind.item_field, "value"), what=what)
-        return pa.MapArray.from_arrays(list_offsets(entries), keys, items, type=kind, mask=nulls)
+        keys = _stored(keys, part_of(field, kind.key_field, "key"), what)
+        items = _stored(items, part_of(field, kind.item_field, "value"), what)
+        return pa.MapArray.from_arrays(flat_offsets(entries), keys, items, type=kind, mask=nulls)
 
-    items = stored_array(values.flatten(), part_of(field, kind.value_field, "element"), what=what)
-    return pa.ListArray.from_arrays(list_offsets(values), items, type=kind, mask=nulls)
+    items = _stored(values.flatten(), part_of(field, kind.value_field, "element"), what)
+    return pa.ListArray.from_arrays(flat_offsets(values), items, type=kind, mask=nulls)
 
 
 def _is_any_list(kind: pa.DataType) -> bool:

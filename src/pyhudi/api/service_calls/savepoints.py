@@ -1,7 +1,8 @@
 """Keeping a commit of a table, going back to one, and taking one back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from pyhudi.api.handle import TableHandle
 from pyhudi.errors import Invalid
@@ -11,6 +12,8 @@ from pyhudi.services.undo.restore import RestoreResult, restore_table
 from pyhudi.services.undo.rollback import RollbackResult, roll_back_write
 from pyhudi.services.undo.savepoint import Savepoint, delete_savepoint, put_savepoint
 from pyhudi.txn.action.session import WriteSession
+
+T = TypeVar("T")
 
 
 def put(
@@ -22,12 +25,9 @@ def put(
     for name, text in (("user", user), ("comment", comment)):
         if not (isinstance(text, str) and is_utf8(text)):
             raise Invalid(f"savepoint: expected text that UTF-8 can spell as its {name}, found {text!r}")
-
-    def run() -> Savepoint:
-        with _turn(handle, "savepoint", options) as session:
-            return put_savepoint(session, instant, user=user, comment=comment)
-
-    return handle.told("savepoint", run)
+    return _told_turn(
+        handle, "savepoint", options, lambda session: put_savepoint(session, instant, user=user, comment=comment)
+    )
 
 
 def delete(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> Savepoint:
@@ -40,29 +40,39 @@ def delete(handle: TableHandle, instant: str, options: Mapping[str, object] | No
 def restore(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> RestoreResult:
     """As `HudiTable.restore`."""
     _refuse_no_text(instant, "restore")
-
-    def run() -> RestoreResult:
-        with _turn(handle, "restore", options, takes_over=instant) as session:
-            return restore_table(session, instant)
-
-    return handle.told("restore", run)
+    return _told_turn(handle, "restore", options, lambda session: restore_table(session, instant), takes_over=instant)
 
 
 def rollback(handle: TableHandle, instant: str, options: Mapping[str, object] | None) -> RollbackResult:
     """As `HudiTable.rollback`."""
     _refuse_no_text(instant, "rollback")
-
-    def run() -> RollbackResult:
-        with _turn(handle, "rollback", options, takes_back=instant) as session:
-            return roll_back_write(session, instant)
-
-    return handle.told("rollback", run)
+    return _told_turn(
+        handle, "rollback", options, lambda session: roll_back_write(session, instant), takes_back=instant
+    )
 
 
 def _refuse_no_text(instant: object, call: str) -> None:
     if not isinstance(instant, str):
         hint = "; give its 'requested'" if hasattr(instant, "requested") else ""
         raise Invalid(f"{call}: expected the requested time of a commit as text, found {instant!r}{hint}")
+
+
+def _told_turn(
+    handle: TableHandle,
+    service: str,
+    options: Mapping[str, object] | None,
+    work: Callable[[WriteSession], T],
+    *,
+    takes_over: str | None = None,
+    takes_back: str | None = None,
+) -> T:
+    """What a service does in a turn at the table. Listeners are told."""
+
+    def run() -> T:
+        with _turn(handle, service, options, takes_over=takes_over, takes_back=takes_back) as session:
+            return work(session)
+
+    return handle.told(service, run)
 
 
 def _turn(

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi.engine.local.nulls import refuse_null_required
 from pyhudi.errors import CorruptFile, Invalid
-from pyhudi.format.arrow_arrays import list_offsets, one_array
+from pyhudi.format.arrow_arrays import flat_offsets, list_offsets, null_mask, one_array
 from pyhudi.format.schema.arrow_types import canonical_arrow
 from pyhudi.format.struct_fields import column_at, find_field
 from pyhudi.format.time_units import UNITS, are_same_times, refuse_far_times
@@ -176,17 +176,17 @@ def plain_array(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         children = [plain_array(array.field(at)) for at in range(kind.num_fields)]
         fields = [one.with_type(child.type) for one, child in zip(kind, children, strict=True)]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(array))
+        return pa.StructArray.from_arrays(children, fields=fields, mask=null_mask(array))
 
     if pa.types.is_map(kind):
         array = pa.concat_arrays([array])
         keys, items = plain_array(array.keys), plain_array(array.items)
-        return pa.MapArray.from_arrays(_offsets(array), keys, items, mask=_nulls(array))
+        return pa.MapArray.from_arrays(list_offsets(array), keys, items, mask=null_mask(array))
 
     if (item := _item_field(kind)) is not None:
         values = plain_array(array.flatten())
         wanted = pa.list_(item.with_type(values.type))
-        return pa.ListArray.from_arrays(list_offsets(array), values, type=wanted, mask=_nulls(array))
+        return pa.ListArray.from_arrays(flat_offsets(array), values, type=wanted, mask=null_mask(array))
 
     return array if pa.types.is_null(kind) else array.cast(_canonical(kind))
 
@@ -211,12 +211,3 @@ def _runs_of_rows(array: pa.Array) -> pa.Array:
     """The number of the run that each row lies in."""
     rows = np.arange(array.offset, array.offset + len(array))
     return pa.array(np.searchsorted(np.asarray(array.run_ends), rows, side="right"))
-
-
-def _nulls(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
-
-
-def _offsets(array: pa.Array) -> pa.Array:
-    """The offsets. Arrow wants them unsliced if a mask is given."""
-    return array.offsets if array.offset == 0 else pa.concat_arrays([array.offsets])

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
+from pyhudi.format.arrow_arrays import flat_offsets, null_mask
 from pyhudi.format.avro.encoding import (
     BRANCH_0,
     CHOOSE,
@@ -302,11 +303,7 @@ def _as_list(array: pa.Array, path: str, *, is_map: bool) -> pa.Array:
         raise _misfit(path, kind, "a list")
 
     # No cast: pyarrow 26 casts list views to invalid lists.
-    sizes = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
-    offsets = np.zeros(len(array) + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets), array.flatten(), mask=mask)
+    return pa.ListArray.from_arrays(flat_offsets(array), array.flatten(), mask=null_mask(array))
 
 
 def _view(array: pa.Array, index: int, dtype: type, more: int = 0, *, width: int = 1) -> Cells:

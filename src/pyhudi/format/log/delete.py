@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
+from pyhudi.format.arrow_arrays import list_offsets, null_mask
 from pyhudi.format.avro.decode import row_decoder
 from pyhudi.format.avro.encode import row_encoder
 from pyhudi.format.log.block import BlockType, LogBlock
@@ -171,8 +172,7 @@ def _from_members(union: pa.StructArray, kind: pa.StructType) -> tuple[np.ndarra
         value = member.flatten()[0]
         if pa.types.is_list(field.type):
             _, inner = _from_members(value.values, INNER)
-            mask = value.is_null() if value.null_count else None
-            value = pa.ListArray.from_arrays(_offsets(value), inner, type=field.type, mask=mask)
+            value = pa.ListArray.from_arrays(list_offsets(value), inner, type=field.type, mask=null_mask(value))
         values.append(value)
 
     return kinds_of(members, len(union)), pa.StructArray.from_arrays(values, fields=list(kind))
@@ -199,13 +199,7 @@ def _to_lists(lists: pa.ListArray, kind: pa.ListType) -> pa.ListArray:
     values = lists.values
     inner_kinds = kinds_of(values.flatten(), len(values))
     inner = _to_members(values, INNER, inner_kinds, kind.value_type)
-    mask = lists.is_null() if lists.null_count else None
-    return pa.ListArray.from_arrays(_offsets(lists), inner, type=kind, mask=mask)
-
-
-def _offsets(lists: pa.ListArray) -> pa.Array:
-    """The offsets of lists, copied if they are a slice: Arrow refuses sliced offsets beside a mask."""
-    return lists.offsets if lists.offset == 0 else pa.concat_arrays([lists.offsets])
+    return pa.ListArray.from_arrays(list_offsets(lists), inner, type=kind, mask=null_mask(lists))
 
 
 @cache

@@ -98,11 +98,11 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
                 _drop_unclaimed(session)
 
                 waiting = [indexing for indexing in pending if indexing.life is Life.WAITING]
-                known = [indexing for indexing in waiting if not why_not_run(session.snapshot, indexing)]
-                if not known:
-                    return results + [_unknown(session.snapshot, indexing) for indexing in waiting]
+                refusals = [why_not_run(session.snapshot, indexing) for indexing in waiting]
+                if all(refusals):
+                    return results + [_left(one, why) for one, why in zip(waiting, refusals, strict=True)]
 
-                chosen = known[0]
+                chosen = waiting[refusals.index("")]
                 for partition in chosen.partitions:
                     _refuse_switched_off(job.settings, partition)
                 begun = _begin(job, session, chosen.instant, chosen.partitions, life)
@@ -254,5 +254,5 @@ def _are_known(snapshot: Snapshot, partitions: tuple[str, ...]) -> bool:
     return all(kind is not None and kind.can_build(name, definitions, schema) for name, kind in kinds.items())
 
 
-def _unknown(snapshot: Snapshot, pending: PendingIndexing) -> IndexResult:
-    return IndexResult(pending.partitions, pending.instant.requested, None, why_not_run(snapshot, pending))
+def _left(pending: PendingIndexing, why: str) -> IndexResult:
+    return IndexResult(pending.partitions, pending.instant.requested, None, why)

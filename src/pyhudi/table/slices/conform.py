@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
-from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.arrow_arrays import list_offsets, null_mask, one_array
 from pyhudi.format.keys.java_numbers import numeric_texts
 from pyhudi.format.keys.record_keys import value_text
 from pyhudi.format.time_units import are_same_times, in_unit
@@ -128,15 +128,3 @@ def _conform_struct(
         own = f"{name}.{field.name}"
         children.append(conform_array(child, field.type, path=path, name=own, keeps_times=keeps_times))
     return pa.StructArray.from_arrays(children, fields=list(target), mask=null_mask(array))
-
-
-def null_mask(array: pa.Array) -> pa.Array | None:
-    """The mask that `from_arrays` of nested arrays takes. None without a null."""
-    return array.is_null() if array.null_count else None
-
-
-def list_offsets(array: pa.Array) -> pa.Array:
-    """The offsets of a list or map array. With a mask, Arrow takes only offsets that are no slice of a larger array."""
-    if array.offset == 0:
-        return array.offsets
-    return pa.concat_arrays([array.offsets])

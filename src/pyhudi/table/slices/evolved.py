@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pyhudi.format.arrow_arrays import list_offsets, null_mask
 from pyhudi.format.names import BaseFileName
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.format.schema.history import NumberedColumn, NumberedSchema, SchemaHistory
-from pyhudi.table.slices.conform import list_offsets, null_mask
 
 
 @dataclass(frozen=True, slots=True)

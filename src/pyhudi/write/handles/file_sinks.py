@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from pyhudi.format.arrow_arrays import null_mask
 from pyhudi.format.orc.tail import with_entries
 from pyhudi.write.handles.orc_times import refuse_unreadable_times
 
@@ -175,9 +176,8 @@ def _masked(array: pa.Array) -> pa.Array:
     """The array with the nulls of each struct in its fields, too."""
     kind = array.type
     if pa.types.is_struct(kind):
-        nulls = array.is_null() if array.null_count else None
         fields = [_masked(field) for field in array.flatten()]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls) if fields else array
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=null_mask(array)) if fields else array
     if not (pa.types.is_list(kind) or pa.types.is_map(kind)):
         return array
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.table.slices.conform import list_offsets, null_mask
+from pyhudi.format.arrow_arrays import list_offsets, null_mask
 
 UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich"})
 
